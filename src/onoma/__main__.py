@@ -1,0 +1,5 @@
+"""`python -m onoma`."""
+
+from onoma.cli import main
+
+main()

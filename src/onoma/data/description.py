@@ -1,0 +1,106 @@
+"""What `onoma info` shows of a corpus: what it says of itself, its statistics and its label warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from onoma.data.corpora import CorpusInfo, load_splits, read_info
+from onoma.data.quality import LabelWarning, check
+from onoma.data.statistics import Statistics
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+SHOWN_TYPES = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """A corpus, its splits in figures, and what is doubtful about its labels."""
+
+    info: CorpusInfo
+    statistics: dict[str, Statistics]
+    warnings: list[LabelWarning]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        info = asdict(self.info)
+        return {
+            **{key: info[key] for key in ("name", "language", "licence", "role", "weights_ok")},
+            "splits": {split: statistics.to_dict() for split, statistics in self.statistics.items()},
+            "warnings": [asdict(warning) for warning in self.warnings],
+        }
+
+
+def describe_splits(source: str, *, format: str | None = None) -> Description:
+    """Read a corpus and describe it."""
+    splits = load_splits(source, format=format)
+    statistics = {split: corpus.statistics() for split, corpus in splits.items()}
+    return Description(read_info(source), statistics, check(splits))
+
+
+def render(description: Description) -> RenderableType:
+    """The description as tables for a terminal."""
+    from rich.console import Group
+    from rich.markup import escape
+    from rich.text import Text
+
+    parts: list[RenderableType] = [Text(description.info.name, style="bold")]
+    facts = {"language": description.info.language, "licence": description.info.licence, "role": description.info.role}
+    parts += [f"{key}: {escape(value)}" for key, value in facts.items() if value]
+    parts += [_sizes(description), _types(description)]
+    parts.append(Text("warnings", style="bold") if description.warnings else Text("no warnings", style="green"))
+    parts += [Text(line) for warning in description.warnings for line in _lines(warning)]
+    return Group(*parts)
+
+
+def _sizes(description: Description) -> RenderableType:
+    from rich.table import Table
+
+    rows = {
+        "documents": lambda s: f"{s.documents:,}",
+        "… without a mention": lambda s: f"{s.documents_without_mention:,}",
+        "words": lambda s: f"{s.words:,}",
+        "mentions": lambda s: f"{s.mentions:,}",
+        "words a document (mean, median, 99%, max)": lambda s: _spell(s.document_length),
+        "words a mention (mean, median, 99%, max)": lambda s: _spell(s.mention_length),
+        "pairs nested / crossing / same span": lambda s: f"{s.nested_pairs:,} / {s.crossing_pairs:,} / {s.same_span_pairs:,}",
+        "words split by a mention's edge": lambda s: f"{s.split_words:,}",
+    }
+    table = Table("", *description.statistics)
+    for name, show in rows.items():
+        table.add_row(name, *(show(statistics) for statistics in description.statistics.values()))
+    return table
+
+
+def _spell(lengths: Any) -> str:
+    return f"{lengths.mean:.1f}, {lengths.median:.0f}, {lengths.p99:.0f}, {lengths.max}"
+
+
+def _types(description: Description) -> RenderableType:
+    from rich.markup import escape
+    from rich.table import Table
+
+    counts = {
+        split: {count.name: count.mentions for count in statistics.types}
+        for split, statistics in description.statistics.items()
+    }
+    names = sorted({name for split in counts.values() for name in split}, key=lambda n: (-_total(counts, n), n))
+    table = Table("type", *counts)
+    for name in names[:SHOWN_TYPES]:
+        table.add_row(escape(name), *(f"{split.get(name, 0):,}" for split in counts.values()))
+    if len(names) > SHOWN_TYPES:
+        table.add_row(f"… and {len(names) - SHOWN_TYPES:,} more", *("" for _ in counts))
+    return table
+
+
+def _total(counts: dict[str, dict[str, int]], name: str) -> int:
+    return sum(split.get(name, 0) for split in counts.values())
+
+
+def _lines(warning: LabelWarning) -> Iterator[str]:
+    yield f"- {warning.count:,} {warning.message} [{warning.code}]"
+    for example in warning.examples:
+        yield f"    {example.split}, document {example.index}: {example.text}"

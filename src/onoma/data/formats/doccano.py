@@ -1,0 +1,39 @@
+"""`doccano`: JSON lines as the annotation tool doccano exports and imports them, mentions in characters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from onoma.data.formats.records import Record, has_entities_with, json_format
+from onoma.entities import Document
+
+EXAMPLE = '{"text": "Tom flew.", "label": [[0, 3, "person"]]} (characters, end exclusive)'
+
+
+def _decode(record: Record) -> Document:
+    """A record with neither "label" nor "labels" nor "entities" is a text that nobody has labelled."""
+    annotated = None
+    if "label" in record or "labels" in record:
+        spans = record.triples("label" if "label" in record else "labels")
+    elif "entities" in record:
+        items = record.records("entities")
+        spans = [(item.integer("start_offset"), item.integer("end_offset"), item.text("label")) for item in items]
+    else:
+        spans, annotated = [], ()
+    text = record.text("data" if "data" in record and "text" not in record else "text")
+    return Document.from_spans(text, spans, annotated=annotated, id=record.name("id"))
+
+
+def _encode(document: Document) -> dict[str, Any]:
+    row: dict[str, Any] = {} if document.id is None else {"id": document.id}
+    return row | {"text": document.text, "label": [list(entity.key) for entity in document.entities]}
+
+
+def _recognise(fields: dict[str, Any]) -> bool:
+    if not ("text" in fields or "data" in fields):
+        return False
+    listed = any(isinstance(fields.get(key), list) for key in ("label", "labels", "relations"))
+    return listed or has_entities_with(fields, "start_offset")
+
+
+FORMAT = json_format("doccano", (), example=EXAMPLE, recognise=_recognise, decode=_decode, encode=_encode)

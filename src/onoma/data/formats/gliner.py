@@ -1,0 +1,30 @@
+"""`gliner`: the training data of GLiNER, tokens with mentions whose last token is included."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from onoma.data.formats.records import Record, json_format
+from onoma.data.formats.spans import from_tokens, to_tokens
+from onoma.entities import Document
+
+EXAMPLE = '{"tokenized_text": ["Tom", "flew"], "ner": [[0, 0, "person"]]} (tokens, the last one of a mention included)'
+
+
+def _decode(record: Record) -> Document:
+    spans = [(first, last + 1, label) for first, last, label in record.triples("ner")]
+    text = record.text("text") if "text" in record else None
+    return from_tokens(record.texts("tokenized_text"), spans, text=text)
+
+
+def _encode(document: Document) -> dict[str, Any]:
+    tokens, spans, text = to_tokens(document)
+    row: dict[str, Any] = {"tokenized_text": tokens, "ner": [[first, end - 1, label] for first, end, label in spans]}
+    return row if text is None else row | {"text": text}
+
+
+def _recognise(fields: dict[str, Any]) -> bool:
+    return "tokenized_text" in fields
+
+
+FORMAT = json_format("gliner", (".json",), example=EXAMPLE, recognise=_recognise, decode=_decode, encode=_encode)

@@ -1,0 +1,139 @@
+"""JSON values one by one, from JSON lines or from one JSON array, without loading the file."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NoReturn, TextIO
+
+from onoma.data.files import BYTE_ORDER_MARK, open_bytes, open_text, read_lines
+from onoma.errors import DataError
+
+_CHUNK = 1 << 20
+_LONGEST_ITEM = 1 << 28
+_SPACE = re.compile(r"[ \t\n\r]*")
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_DECODER = json.JSONDecoder()
+
+JSON_FIX = "write one JSON object on each line, or one JSON array of objects"
+
+
+def read_values(path: Path) -> Iterator[tuple[int, Any]]:
+    """The values of a file and the lines on which they begin: one on each line, or the items of one array."""
+    if _holds_array(path):
+        with open_text(path) as file:
+            yield from _ArrayScanner(file, path).items()
+        return
+    for line, source in read_lines(path):
+        if source.strip(" \t\r"):
+            yield line, parse(source, path, line)
+
+
+def _holds_array(path: Path) -> bool:
+    with open_bytes(path) as file:
+        head = file.read(3).removeprefix(BYTE_ORDER_MARK)
+        while not head.strip() and (more := file.read(4096)):
+            head = more
+    return head.lstrip().startswith(b"[")
+
+
+def parse(source: str, path: Path, line: int) -> Any:
+    """The value of one JSON text; whatever is wrong with it is a DataError."""
+    try:
+        value = json.loads(source)
+    except (ValueError, RecursionError) as error:
+        _raise_broken(error, path, line)
+    _check_characters(value, source, path, line)
+    return value
+
+
+def _raise_broken(error: Exception, path: Path, line: int) -> NoReturn:
+    if isinstance(error, json.JSONDecodeError):
+        line += error.lineno - 1
+        message = f"broken JSON at character {error.colno} of the line ({error.msg})"
+    elif isinstance(error, RecursionError):
+        message = "JSON nested too deeply"
+    else:  # a number of thousands of digits
+        message = f"broken JSON ({error})"
+    raise DataError(message, path=path, line=line, fix=JSON_FIX) from None
+
+
+def _check_characters(value: Any, source: str, path: Path, line: int) -> None:
+    r"""Refuse "\ud83d" without its other half: JSON allows it, but it is no character and cannot be written again."""
+    if not _SURROGATE.search(source):
+        return
+    try:
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        message = "a \\u escape holds only half of a surrogate pair, which is no character"
+        raise DataError(message, path=path, line=line, fix="mend or remove the escape") from None
+
+
+class _ArrayScanner:
+    """Walks over a JSON array while it holds no more than the item at hand and a chunk of the file."""
+
+    def __init__(self, file: TextIO, path: Path) -> None:
+        self.file, self.path = file, path
+        self.buffer, self.position, self.line, self.ended = "", 0, 1, False
+
+    def items(self) -> Iterator[tuple[int, Any]]:
+        """The items of the array and the lines on which they begin."""
+        self._take("[")
+        if self._peek() != "]":
+            yield self._item()
+            while self._peek() != "]":
+                self._take(",")
+                yield self._item()
+        self._take("]")
+        if self._peek():
+            self._raise_unexpected("nothing")
+
+    def _peek(self) -> str:
+        """The next character that is not white space; empty at the end of the file."""
+        while True:
+            space = _SPACE.match(self.buffer, self.position)
+            self._advance(space.end() if space else self.position)
+            if self.position < len(self.buffer) or self.ended:
+                return self.buffer[self.position : self.position + 1]
+            self._fill()
+
+    def _fill(self) -> None:
+        # reading as much again as is there keeps the repeated parsing of one long item linear
+        rest = self.buffer[self.position :]
+        more = self.file.read(max(_CHUNK, len(rest)))
+        self.buffer, self.position, self.ended = rest + more, 0, not more
+
+    def _advance(self, position: int) -> None:
+        self.line += self.buffer.count("\n", self.position, position)
+        self.position = position
+
+    def _take(self, expected: str) -> None:
+        if self._peek() != expected:
+            self._raise_unexpected(repr(expected))
+        self._advance(self.position + 1)
+
+    def _raise_unexpected(self, expected: str) -> NoReturn:
+        found = repr(self._peek()) if self._peek() else "the end of the file"
+        message = f"broken JSON: {found} stands where {expected} should be"
+        raise DataError(message, path=self.path, line=self.line, fix=JSON_FIX)
+
+    def _item(self) -> tuple[int, Any]:
+        if self._peek() != "{":
+            self._raise_unexpected("'{'")
+        line = self.line
+        while True:
+            try:
+                value, end = _DECODER.raw_decode(self.buffer, self.position)
+                break
+            except (ValueError, RecursionError) as error:
+                if self.ended or len(self.buffer) - self.position > _LONGEST_ITEM:
+                    # the positions in `error` count from the start of the buffer, so parse the item alone
+                    parse(self.buffer[self.position :], self.path, line)
+                    raise AssertionError("what failed to parse has parsed") from error
+            self._fill()
+        source = self.buffer[self.position : end]
+        _check_characters(value, source, self.path, line)
+        self._advance(end)
+        return line, value

@@ -1,0 +1,110 @@
+"""`pubtator`: title and abstract on lines of their own, then one tab-separated row a mention, then an empty line.
+
+The text is the title, a space and the abstract; the title alone where the abstract is empty. Written with all of the
+text in the title, so that it comes back as it was. Rows of relations are passed over.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from onoma.data.files import atomic_write, read_lines
+from onoma.data.formats.base import OFFSETS_FIX, Format, check_mention, located
+from onoma.data.formats.spans import Span
+from onoma.entities import Document
+from onoma.errors import DataError
+
+_TEXT_LINE = re.compile(r"([^|\t]+)\|([ta])\|(.*)", re.DOTALL)
+_NUMBER = re.compile(r"[0-9]{1,18}")
+_RELATION = re.compile(r"[^\W\d][\w-]*")
+_SAFE_ID = re.compile(r"[\w.:-]+")
+_FIX = (
+    "begin a document with 123|t|title and 123|a|abstract, then one tabbed row a mention: 123 0 5 text type"
+)
+
+
+@dataclass(slots=True)
+class _Entry:
+    """What has been read of one document."""
+
+    id: str
+    line: int
+    title: str
+    abstract: str | None = None
+    mentions: list[tuple[int, Span, str]] = field(default_factory=list)  # line, offsets and label, text
+
+    def document(self, path: Path) -> Document:
+        text = f"{self.title} {self.abstract}" if self.abstract else self.title
+        for line, (start, end, _), written in self.mentions:
+            with located(path, line, OFFSETS_FIX):
+                check_mention(text[start:end], written)
+        with located(path, self.line, OFFSETS_FIX):
+            return Document.from_spans(text, [span for _, span, _ in self.mentions], id=self.id)
+
+
+def _read(path: Path) -> Iterator[Document]:
+    entry: _Entry | None = None
+    for number, line in read_lines(path):
+        line = line.removesuffix("\r")
+        text_line = _TEXT_LINE.fullmatch(line)
+        if text_line and text_line[2] == "t":
+            if entry:
+                yield entry.document(path)
+            entry = _Entry(text_line[1], number, text_line[3])
+        elif line.strip():
+            _add_line(entry, line, path, number)
+    if entry:
+        yield entry.document(path)
+
+
+def _add_line(entry: _Entry | None, line: str, path: Path, number: int) -> None:
+    text_line = _TEXT_LINE.fullmatch(line)
+    columns = line.split("\t")
+    name = text_line[1] if text_line else columns[0]
+    if entry is None or name != entry.id:
+        message = f"the line belongs to document {name[:40]!r}, whose title line does not stand before it"
+        raise DataError(message, path=path, line=number, fix=_FIX)
+    if text_line:
+        if entry.abstract is not None:
+            raise DataError("the document has a second abstract", path=path, line=number, fix=_FIX)
+        entry.abstract = text_line[3]
+    elif len(columns) >= 5 and _NUMBER.fullmatch(columns[1]) and _NUMBER.fullmatch(columns[2]):
+        span = int(columns[1]), int(columns[2]), columns[4]
+        entry.mentions.append((number, span, columns[3]))
+    elif len(columns) < 3 or not _RELATION.fullmatch(columns[1]):
+        raise DataError("the row is neither a mention nor a relation", path=path, line=number, fix=_FIX)
+
+
+def _sniff(path: Path) -> bool:
+    first = next((line for _, line in read_lines(path) if line.strip()), "")
+    match = _TEXT_LINE.fullmatch(first)
+    return match is not None and match[2] == "t"
+
+
+def _lines(document: Document, number: int, path: Path) -> Iterator[str]:
+    if re.search(r"[\n\r]", document.text):
+        message = f"document {number} has a line break in its text, which PubTator cannot hold"
+        raise DataError(message, path=path, fix="write jsonl instead, or put spaces for the line breaks")
+    if any(re.search(r"[\t\n\r]", label) for label in document.labels):
+        message = f"document {number} has a label with a tab or a line break in it, which PubTator cannot hold"
+        raise DataError(message, path=path, fix="rename the label, or write jsonl instead")
+    name = document.id if document.id and _SAFE_ID.fullmatch(document.id) else str(number)
+    yield f"{name}|t|{document.text}\n{name}|a|\n"
+    for start, end, label in (entity.key for entity in document.entities):
+        mention = document.text[start:end].replace("\t", " ")
+        yield f"{name}\t{start}\t{end}\t{mention}\t{label}\n"
+    yield "\n"
+
+
+def _write(documents: Iterable[Document], path: Path) -> int:
+    number = 0
+    with atomic_write(path) as file:
+        for number, document in enumerate(documents, start=1):
+            file.writelines(_lines(document, number, path))
+    return number
+
+
+FORMAT = Format("pubtator", (".pubtator",), _sniff, _read, _write)

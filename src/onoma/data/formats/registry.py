@@ -1,0 +1,95 @@
+"""The formats by name, and reading, writing and converting files of any of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from os import PathLike
+from pathlib import Path
+
+from onoma.data.files import plain_suffix
+from onoma.data.formats import brat, conll, docbin, doccano, gliner, jsonl, pubtator, tokens
+from onoma.data.formats.base import Format
+from onoma.entities import Document
+from onoma.errors import DataError, OnomaError
+
+FORMATS: dict[str, Format] = {
+    module.FORMAT.name: module.FORMAT for module in (jsonl, tokens, conll, brat, doccano, gliner, docbin, pubtator)
+}
+"""Every format that Onoma reads and writes."""
+
+_NAME_IT = f"name the format: {', '.join(FORMATS)}"
+
+
+def detect(path: str | PathLike[str], *, writing: bool = False) -> str:
+    """The name of the format of a file or folder.
+
+    To read, the content decides, then the extension. To write, the extension alone; a name without one is a folder
+    of brat files.
+
+    >>> detect("train.conll.xz", writing=True)
+    'conll'
+    """
+    path = Path(path)
+    by_extension = [name for name, form in FORMATS.items() if plain_suffix(path) in form.extensions]
+    if writing:
+        by_content: Iterable[str] = ()
+        by_extension += ["brat"] if os.path.isdir(path) or not path.suffix else []
+    else:
+        if not os.path.exists(path):
+            raise DataError("there is no such file or folder", path=path, fix="check the path")
+        by_content = (name for name in [*by_extension, *FORMATS] if _sniffs(FORMATS[name], path))
+    for name in chain(by_content, by_extension):
+        return name
+    raise DataError("the format cannot be told from the name or the content", path=path, fix=_NAME_IT)
+
+
+def _sniffs(form: Format, path: Path) -> bool:
+    try:
+        return form.sniff(path)
+    except DataError:  # broken or of another format; the reader will say so if the extension leads to it
+        return False
+
+
+def read(path: str | PathLike[str], format: str | None = None) -> Iterator[Document]:
+    """The documents of a file or folder, one by one; the format is told by content and name if not given.
+
+    >>> for document in read("train.jsonl.xz"):  # doctest: +SKIP
+    ...     print(document.text)
+    """
+    form = _named(format or detect(path))
+    return form.read(Path(path))
+
+
+def write(documents: Iterable[Document], path: str | PathLike[str], format: str | None = None) -> int:
+    """Write documents as they come, and return their number; the format is told by the extension if not given."""
+    form = _named(format or detect(path, writing=True))
+    return form.write(documents, Path(path))
+
+
+def convert(
+    source: str | PathLike[str],
+    target: str | PathLike[str],
+    source_format: str | None = None,
+    target_format: str | None = None,
+    on_document: Callable[[], None] | None = None,
+) -> int:
+    """Read documents from `source` and write them to `target`; return their number.
+
+    `on_document` is called after each one, for a progress bar.
+    """
+
+    def counted() -> Iterator[Document]:
+        for document in read(source, source_format):
+            yield document
+            if on_document:
+                on_document()
+
+    return write(counted(), target, target_format)
+
+
+def _named(name: str) -> Format:
+    if name not in FORMATS:
+        raise OnomaError(f"there is no format {name!r}. Fix: {_NAME_IT}.")
+    return FORMATS[name]

@@ -1,0 +1,290 @@
+"""Unified type inventories: one set of types, named in words, for corpora that each have labels of their own.
+
+    types:
+      person:                       # the name in words
+        description: an individual human being referred to by name
+        zh: 人名                    # optional, the Chinese name
+        zh_description: 用名字称呼的个人
+    corpora:
+      my_news:                      # the name of a corpus
+        PER: person                 # its label: the type
+        MISC: null                  # a label that is dropped
+      my_fine_types: identity       # its labels are names of types already
+
+The files of a folder add up to one inventory.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from onoma.data.corpora import relabel
+from onoma.entities import Corpus, EntityType
+from onoma.errors import DataError, OnomaError
+
+if TYPE_CHECKING:
+    from yaml import Node
+
+Language = Literal["en", "zh"]
+Labels = Mapping[str, str | None]
+
+OURS = Path(__file__).parent / "inventories"
+TYPE_FIELDS = ("description", "zh", "zh_description")
+SHOWN_LABELS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class UnifiedType:
+    """A type that several corpora share, in English and, where known, in Chinese."""
+
+    name: str
+    description: str
+    zh: str = ""
+    zh_description: str = ""
+
+    def in_language(self, language: Language) -> EntityType:
+        """The type as it is asked for in one language."""
+        if language == "en":
+            return EntityType(self.name, self.description)
+        if not self.zh:
+            raise OnomaError(f"type {self.name!r} has no Chinese name. Fix: add 'zh: ...' to it in the inventory")
+        return EntityType(self.zh, self.zh_description)
+
+
+@dataclass(frozen=True, slots=True)
+class Unification:
+    """Corpora with unified types, and how many labels became how many types."""
+
+    corpora: tuple[Corpus, ...]
+    labels: int
+    types: int
+
+    def __str__(self) -> str:
+        names = {corpus.name for corpus in self.corpora}
+        return f"{self.labels} labels of {len(names)} corpora became {self.types} types"
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """Unified types, and for each corpus the type of each of its labels (None for an identity corpus)."""
+
+    types: Mapping[str, UnifiedType]
+    corpora: Mapping[str, Labels | None]
+
+    @classmethod
+    def load(cls, path: str | PathLike[str] | None = None) -> Inventory:
+        """Read an inventory from a YAML file or a folder of them (they add up); by default the one of Onoma."""
+        source = OURS if path is None else Path(path)
+        files = sorted(source.glob("*.yaml")) if source.is_dir() else [source]
+        if not files or not all(file.is_file() for file in files):
+            raise DataError("there is no inventory", path=source, fix="give a YAML file or a folder with *.yaml files")
+        draft = _Draft()
+        for file in files:
+            draft.add(file)
+        return cls(draft.finished_types(), draft.finished_corpora())
+
+    def types_of(self, corpus_name: str, *, language: Language = "en") -> tuple[EntityType, ...]:
+        """The unified types that a corpus has labels for, in the order of its labels."""
+        if corpus_name not in self.corpora:
+            hint = get_close_matches(corpus_name, self.corpora, n=3)
+            raise OnomaError(f"the inventory does not know corpus {corpus_name!r}{_did_you_mean(hint)}")
+        labels = self.corpora[corpus_name]
+        names = self.types if labels is None else dict.fromkeys(name for name in labels.values() if name is not None)
+        return tuple(self.types[name].in_language(language) for name in names)
+
+    def unify(self, corpus: Corpus, *, language: Language = "en", keep_unmapped: bool = False) -> Corpus:
+        """The corpus with the unified types in place of its own labels.
+
+        Labels with the same type merge, dropped labels are no longer annotated. A label that the inventory does not
+        know is an error, or stays as it is with `keep_unmapped`.
+        """
+        labels = self.corpora.get(corpus.name, {})
+        if labels is None:
+            labels = {name: name for name in corpus.labels if name in self.types}
+        unmapped = [name for name in corpus.labels if name not in labels]
+        if unmapped and not keep_unmapped:
+            raise OnomaError(self._explain_unmapped(corpus.name, unmapped))
+        mapping: dict[str, EntityType | None] = {}
+        for entity_type in corpus.types:
+            target = labels.get(entity_type.name)
+            if entity_type.name not in labels:
+                mapping[entity_type.name] = entity_type
+            else:
+                mapping[entity_type.name] = None if target is None else self.types[target].in_language(language)
+        return relabel(corpus, mapping)
+
+    def unify_all(
+        self, corpora: Iterable[Corpus], *, language: Language = "en", keep_unmapped: bool = False
+    ) -> Unification:
+        """Unify several corpora (or splits of them), and count labels and types over all."""
+        before = tuple(corpora)
+        after = tuple(self.unify(corpus, language=language, keep_unmapped=keep_unmapped) for corpus in before)
+        labels = {(corpus.name, label) for corpus in before for label in corpus.labels}
+        types = {label for corpus in after for label in corpus.labels}
+        return Unification(after, len(labels), len(types))
+
+    def _explain_unmapped(self, corpus_name: str, unmapped: list[str]) -> str:
+        """The error for labels without a type, with the lines that the YAML file needs."""
+        shown = unmapped[:SHOWN_LABELS]
+        if self.corpora.get(corpus_name, {}) is None:
+            lines = ["types:", *(f"  {_quote(label)}: {{description: ...}}" for label in shown)]
+        else:
+            lines = ["corpora:", f"  {_quote(corpus_name)}:"]
+            lines += [f"    {_quote(label)}: {_quote(label.lower().replace('_', ' '))}" for label in shown]
+        if len(unmapped) > len(shown):
+            lines.append(f"    # ... and {len(unmapped) - len(shown)} more")
+        return "\n".join(
+            [
+                f"the inventory has no type for {len(unmapped)} labels of corpus {corpus_name!r}. "
+                "Fix: add lines such as these to its YAML file (null drops a label), or keep unmapped labels",
+                *lines,
+            ]
+        )
+
+
+class _Placed(NamedTuple):
+    """A value of a YAML file (None for null) and where it stands."""
+
+    value: str | None
+    path: Path
+    line: int
+
+    def error(self, message: str, fix: str) -> DataError:
+        return DataError(message, path=self.path, line=self.line, fix=fix)
+
+
+class _Draft:
+    """An inventory while its files are read; every value is kept with its place, for errors."""
+
+    def __init__(self) -> None:
+        self.types: dict[str, dict[str, _Placed]] = {}
+        self.corpora: dict[str, dict[str, _Placed]] = {}
+        self.identities: dict[str, _Placed] = {}
+        self.names: dict[str, _Placed] = {}
+
+    def add(self, path: Path) -> None:
+        for section, line, node in _items(_compose(path), path, "the file"):
+            if section not in ("types", "corpora"):
+                raise DataError(f"unknown section {section!r}", path=path, line=line, fix="use 'types' and 'corpora'")
+            for name, line, value in _items(node, path, f"section {section!r}"):
+                add = self._add_type if section == "types" else self._add_corpus
+                add(_Placed(name, path, line), name, value)
+
+    def _add_type(self, place: _Placed, name: str, node: Node) -> None:
+        self.names.setdefault(name, place)
+        fields = self.types.setdefault(name, {})
+        for key, line, value in _items(node, place.path, f"type {name!r}"):
+            field = _Placed((_scalar(value) or "").strip(), place.path, line)
+            if key not in TYPE_FIELDS:
+                raise field.error(f"type {name!r} has an unknown field {key!r}", f"use {', '.join(TYPE_FIELDS)}")
+            if not field.value:
+                raise field.error(f"{key!r} of type {name!r} is not a text", "write it in words")
+            _add_once(fields, key, field, f"{key!r} of type {name!r}")
+
+    def _add_corpus(self, place: _Placed, name: str, node: Node) -> None:
+        if _scalar(node) == "identity":
+            self.identities[name] = place
+            return
+        labels = self.corpora.setdefault(name, {})
+        for label, line, value in _items(node, place.path, f"corpus {name!r}"):
+            target = _Placed(_scalar(value), place.path, line)
+            if target.value is None and not _is_null(value):
+                fix = f"write the name of one type, or {label}: null to drop the label"
+                raise target.error(f"label {label!r} of corpus {name!r} has no type", fix)
+            _add_once(labels, label, target, f"label {label!r} of corpus {name!r}")
+
+    def finished_types(self) -> dict[str, UnifiedType]:
+        for name, fields in self.types.items():
+            if "description" not in fields:
+                fix = f"add 'description: ...' below {name!r}, a phrase that says what belongs to it"
+                raise self.names[name].error(f"type {name!r} has no description", fix)
+        return {
+            name: UnifiedType(name, **{key: field.value or "" for key, field in fields.items()})
+            for name, fields in self.types.items()
+        }
+
+    def finished_corpora(self) -> dict[str, Labels | None]:
+        for name, labels in self.corpora.items():
+            if name in self.identities:
+                message = f"corpus {name!r} is 'identity' and has labels, too"
+                raise self.identities[name].error(message, "keep one of them")
+            for label, target in labels.items():
+                if target.value is not None and target.value not in self.types:
+                    hint = _did_you_mean(get_close_matches(target.value, self.types))
+                    message = f"label {label!r} of corpus {name!r} has the unknown type {target.value!r}{hint}"
+                    raise target.error(message, f"add {target.value!r} to 'types' or name another type")
+        mapped = {
+            name: {label: place.value for label, place in labels.items()} for name, labels in self.corpora.items()
+        }
+        return {**mapped, **dict.fromkeys(self.identities)}
+
+
+def _add_once(known: dict[str, _Placed], key: str, new: _Placed, what: str) -> None:
+    """Files may say the same thing again, but not another."""
+    old = known.setdefault(key, new)
+    if old.value != new.value:
+        message = f"{what} is {new.value!r} here, but {old.value!r} in {old.path.name}, line {old.line}"
+        raise new.error(message, "make them the same or remove one")
+
+
+def _compose(path: Path) -> Node | None:
+    """The YAML nodes of a file: unlike loaded values they know their lines, and labels such as NO stay strings."""
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        with path.open(encoding="utf-8") as file:
+            node: Node | None = yaml.compose(file, Loader=loader)
+            return node
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else None
+        fix = "check indentation, colons and quotes there"
+        raise DataError(f"this is not valid YAML ({error.problem})", path=path, line=line, fix=fix) from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise DataError(f"this is not valid YAML ({error})", path=path, fix="save it as UTF-8 text") from error
+
+
+def _items(node: Node | None, path: Path, what: str) -> Iterator[tuple[str, int, Node]]:
+    """Key, line and value of each entry of a YAML mapping; an empty one has none."""
+    from yaml import MappingNode
+
+    if node is None or _is_null(node):
+        return
+    if not isinstance(node, MappingNode):
+        line = node.start_mark.line + 1
+        raise DataError(f"{what} is not a mapping", path=path, line=line, fix="write 'name: value' lines there")
+    seen: dict[str, int] = {}
+    for key_node, value in node.value:
+        key, line = _scalar(key_node), key_node.start_mark.line + 1
+        if not key:
+            raise DataError(f"{what} has a key that is not a text", path=path, line=line, fix="write a name")
+        if key in seen:
+            fix = f"keep one of them (the first is in line {seen[key]})"
+            raise DataError(f"{what} has {key!r} twice", path=path, line=line, fix=fix)
+        seen[key] = line
+        yield key, line, value
+
+
+def _is_null(node: Node) -> bool:
+    return node.tag == "tag:yaml.org,2002:null"
+
+
+def _scalar(node: Node) -> str | None:
+    return node.value if isinstance(node.value, str) and not _is_null(node) else None
+
+
+def _did_you_mean(names: Iterable[str]) -> str:
+    listed = ", ".join(map(repr, names))
+    return f" (did you mean {listed}?)" if listed else ""
+
+
+def _quote(text: str) -> str:
+    """A YAML key or value; in quotes unless it is plainly a word."""
+    return text if re.fullmatch(r"[^\W\d](?:[\w .-]*\w)?", text) else json.dumps(text, ensure_ascii=False)

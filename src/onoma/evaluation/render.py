@@ -1,0 +1,108 @@
+"""A report as tables for the terminal. Every table says in its title what it measures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from onoma.evaluation.report import Report
+from onoma.evaluation.scores import Averages, Recall, Scores
+from onoma.evaluation.semeval import SemEvalScores
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+
+def render(report: Report) -> RenderableType:
+    """All tables of a report, for `rich.print` or a rich console."""
+    from rich.console import Group  # only people at a terminal need rich
+    from rich.text import Text
+
+    tables = [_types(report), _boundaries(report), _semeval(report), *_slices(report), _surface(report)]
+    head = f"{report.corpus}: {report.documents} documents"
+    if report.left_out:
+        head += f"; {report.left_out} predictions of labels not annotated in their document are left out"
+    return Group(Text(head), *tables)
+
+
+def _table(title: str, first: str, *columns: str) -> Table:
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left")
+    table.add_column(first)
+    for column in columns:
+        table.add_column(column, justify="right")
+    return table
+
+
+def _percent(*values: float) -> list[str]:
+    return [f"{100 * value:.2f}" for value in values]
+
+
+def _row(scores: Scores | Recall | Averages) -> list[str]:
+    """P, R, F1, gold, predicted; "-" for what is not defined."""
+    if isinstance(scores, Recall):
+        return ["-", *_percent(scores.recall), "-", str(scores.gold), "-"]
+    values = _percent(scores.precision, scores.recall, scores.f1)
+    return [*values, "-", "-"] if isinstance(scores, Averages) else [*values, str(scores.gold), str(scores.predicted)]
+
+
+def _score_table(title: str, first: str, rows: Mapping[str, Scores | Recall | Averages]) -> Table:
+    table = _table(title, first, "P", "R", "F1", "gold", "predicted")
+    for name, scores in rows.items():
+        table.add_row(name, *_row(scores))
+    return table
+
+
+def _types(report: Report) -> Table:
+    strict = report.strict
+    table = _score_table("Strict: same characters, same label", "type", strict.types)
+    table.add_section()
+    table.add_row("micro", *_row(strict.micro), style="bold")
+    table.add_row(f"macro over {strict.macro.types} types", *_row(strict.macro))
+    return table
+
+
+def _boundaries(report: Report) -> Table:
+    rows = {
+        "strict": report.strict.micro,
+        "start and label": report.start_only.micro,
+        "end and label": report.end_only.micro,
+        "loose: overlap and label": report.loose.micro,
+        "span without label": report.spans.span,
+    }
+    table = _score_table("Boundaries and types, micro", "what must match", rows)
+    table.caption = f"Type accuracy of right spans: {_percent(report.spans.type_accuracy)[0]}"
+    return table
+
+
+def _semeval(report: Report) -> Table:
+    columns = ("P", "R", "F1", "correct", "incorrect", "partial", "missed", "spurious")
+    table = _table("SemEval 2013", "measure", *columns)
+    for name in ("strict", "exact", "partial", "type"):
+        scores: SemEvalScores = getattr(report.semeval, name)
+        counts = (scores.correct, scores.incorrect, scores.partial, scores.missed, scores.spurious)
+        table.add_row(name, *_percent(scores.precision, scores.recall, scores.f1), *map(str, counts))
+    return table
+
+
+def _slices(report: Report) -> list[Table]:
+    slices = report.slices
+    tables = [
+        _score_table("Strict, by words of the mention", "words", slices.mention_length),
+        _score_table("Strict, by words of the sentence", "words", slices.sentence_length),
+        _score_table("Strict, by nesting of the gold mention", "nesting", slices.nesting),
+    ]
+    if slices.seen is not None:
+        tables.append(_score_table("Strict, by whether training has that string and label", "mention", slices.seen))
+    return tables
+
+
+def _surface(report: Report) -> Table:
+    normalised, strings = report.surface.normalised, report.surface.strings
+    rows: dict[str, Scores | Averages] = {
+        "normalised, once a document; micro (UniNER)": normalised.micro,
+        f"lower case; macro over {strings.macro.types} types (PUnifiedNER)": strings.macro,
+    }
+    return _score_table("Strings without positions", "measure", rows)

@@ -1,0 +1,78 @@
+"""Everything about one system on one corpus, in one frozen tree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+from onoma.entities import Corpus, Entity
+from onoma.evaluation.boundaries import SpanScores, end_only, loose, spans, start_only
+from onoma.evaluation.comparison import Comparison
+from onoma.evaluation.scores import Breakdown
+from onoma.evaluation.semeval import SemEval, semeval
+from onoma.evaluation.slices import Slices, slices
+from onoma.evaluation.strict import strict
+from onoma.evaluation.surface import Surface, surface
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The scores of one system on one corpus. `strict` is the main one; the others say where it is lost.
+
+    `left_out` counts predictions of labels that are unknown in their document: they count nowhere.
+    """
+
+    corpus: str
+    documents: int
+    left_out: int
+    strict: Breakdown
+    start_only: Breakdown
+    end_only: Breakdown
+    loose: Breakdown
+    spans: SpanScores
+    slices: Slices
+    semeval: SemEval
+    surface: Surface
+
+    def to_dict(self) -> dict[str, Any]:
+        """All counts and scores as plain dictionaries, ready for JSON."""
+        plain: dict[str, Any] = _plain(self)
+        return plain
+
+
+def evaluate(corpus: Corpus, predicted: Sequence[Sequence[Entity]], *, training: Corpus | None = None) -> Report:
+    """Score predictions, one sequence of entities for each document of the corpus.
+
+    With `training`, mentions are also told apart by whether training has seen them.
+
+    >>> from onoma.entities import Document
+    >>> corpus = Corpus("tiny", [Document.from_spans("Tom saw Ann.", [(0, 3, "person"), (8, 11, "person")])])
+    >>> evaluate(corpus, [[Entity(0, 3, "Tom", "person")]]).strict.micro.recall
+    0.5
+    """
+    comparison = Comparison.between(corpus, predicted)
+    return Report(
+        corpus.name,
+        len(corpus),
+        comparison.left_out,
+        strict(comparison),
+        start_only(comparison),
+        end_only(comparison),
+        loose(comparison),
+        spans(comparison),
+        slices(comparison, training),
+        semeval(comparison),
+        surface(comparison),
+    )
+
+
+def _plain(value: Any) -> Any:
+    """Dataclasses as dictionaries of their fields and their properties (the scores that follow from counts)."""
+    if is_dataclass(value):
+        names = [field.name for field in fields(value)]
+        names += [name for name, member in vars(type(value)).items() if isinstance(member, property)]
+        return {name: _plain(getattr(value, name)) for name in names}
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    return value

@@ -1,0 +1,137 @@
+"""The four measures of SemEval 2013 task 9.1: strict, exact, partial and type.
+
+Every prediction is paired with at most one gold mention, and the other way round:
+
+1. Predictions with the offsets and the label of a gold mention are paired first; for exact and partial
+   then those with its offsets.
+2. Each prediction left, in order of its offsets, takes a free gold mention that it overlaps: the first one;
+   for type, the one of its own label whose boundaries are nearest, else the first one.
+
+| measure | correct                   | otherwise |
+|---------|---------------------------|-----------|
+| strict  | same offsets, same label  | incorrect |
+| exact   | same offsets              | incorrect |
+| partial | same offsets              | partial   |
+| type    | overlap, same label       | incorrect |
+
+A prediction without a pair is spurious, a gold mention without one is missed.
+Possible = correct + incorrect + partial + missed, actual = correct + incorrect + partial + spurious,
+P = (correct + partial / 2) / actual, R = (correct + partial / 2) / possible.
+
+On flat documents this counts as the package nervaluate does. It differs on purpose in two places: step 1 looks
+at all mentions before step 2, so that with nested mentions a wrong prediction cannot take the gold
+mention of a right one, whatever the order; and any shared character is an overlap, however long the mention.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from onoma.evaluation.columns import Booleans, Integers, encode, overlap_pairs
+from onoma.evaluation.comparison import Comparison, Mentions
+from onoma.evaluation.scores import harmonic_mean, ratio
+
+
+@dataclass(frozen=True, slots=True)
+class SemEvalScores:
+    """The counts of one measure and what follows from them."""
+
+    correct: int
+    incorrect: int
+    partial: int
+    missed: int
+    spurious: int
+
+    @property
+    def possible(self) -> int:
+        return self.correct + self.incorrect + self.partial + self.missed
+
+    @property
+    def actual(self) -> int:
+        return self.correct + self.incorrect + self.partial + self.spurious
+
+    @property
+    def precision(self) -> float:
+        return ratio(self.correct + self.partial / 2, self.actual)
+
+    @property
+    def recall(self) -> float:
+        return ratio(self.correct + self.partial / 2, self.possible)
+
+    @property
+    def f1(self) -> float:
+        return harmonic_mean(self.precision, self.recall)
+
+
+@dataclass(frozen=True, slots=True)
+class SemEval:
+    """The four measures."""
+
+    strict: SemEvalScores
+    exact: SemEvalScores
+    partial: SemEvalScores
+    type: SemEvalScores
+
+
+def semeval(comparison: Comparison) -> SemEval:
+    """Count by the rules at the top of this file."""
+    gold_rows, predicted_rows = np.flatnonzero(~comparison.found), np.flatnonzero(~comparison.correct)
+    gold, predicted = comparison.gold.take(gold_rows), comparison.predicted.take(predicted_rows)
+    fully_right = len(comparison.gold) - len(gold)
+    same_gold, same_predicted = _pair_by_offsets(gold, predicted)
+    same_offsets = int(same_gold.sum())
+    predicted_row, gold_row = overlap_pairs(predicted.start, predicted.end, gold.start, gold.end)
+
+    in_order = np.lexsort((gold_row, predicted_row))
+    overlapping = _take_first(predicted_row, gold_row, in_order)
+    free = ~(same_gold[gold_row] | same_predicted[predicted_row])
+    inexact = _take_first(predicted_row, gold_row, in_order[free[in_order]])
+
+    other_label = gold.label[gold_row] != predicted.label[predicted_row]
+    distance = np.abs(gold.start[gold_row] - predicted.start[predicted_row])
+    distance += np.abs(gold.end[gold_row] - predicted.end[predicted_row])
+    distance[other_label] = 0  # nearness decides among mentions of the right label only
+    nearest = np.lexsort((gold_row, distance, other_label, predicted_row))
+    typed = _take_first(predicted_row, gold_row, nearest)
+    right_label = sum(not other_label[row] for row in typed)
+
+    def scores(correct: int, incorrect: int = 0, partial: int = 0) -> SemEvalScores:
+        paired = correct + incorrect + partial
+        missed, spurious = len(comparison.gold) - paired, len(comparison.predicted) - paired
+        return SemEvalScores(correct, incorrect, partial, missed, spurious)
+
+    return SemEval(
+        strict=scores(fully_right, incorrect=len(overlapping)),
+        exact=scores(fully_right + same_offsets, incorrect=len(inexact)),
+        partial=scores(fully_right + same_offsets, partial=len(inexact)),
+        type=scores(fully_right + right_label, incorrect=len(typed) - right_label),
+    )
+
+
+def _pair_by_offsets(gold: Mentions, predicted: Mentions) -> tuple[Booleans, Booleans]:
+    """Which mentions have a partner of the same offsets: the first of a span goes with the first, and so on."""
+    codes = encode((gold.start, gold.end), (predicted.start, predicted.end))
+    ranks = tuple(_rank_among_equals(side) for side in codes)
+    gold_codes, predicted_codes = encode((codes[0], ranks[0]), (codes[1], ranks[1]))
+    return np.isin(gold_codes, predicted_codes), np.isin(predicted_codes, gold_codes)
+
+
+def _rank_among_equals(codes: Integers) -> Integers:
+    """For codes in rising order, how many equal ones stand before each."""
+    return np.arange(len(codes)) - np.searchsorted(codes, codes, side="left")
+
+
+def _take_first(predicted_row: Integers, gold_row: Integers, order: Integers) -> list[int]:
+    """Walk the overlapping pairs in the given order and keep each whose two mentions are both still free."""
+    used_predicted: set[int] = set()
+    used_gold: set[int] = set()
+    kept = []
+    pairs = zip(order.tolist(), predicted_row[order].tolist(), gold_row[order].tolist(), strict=True)
+    for row, predicted, gold in pairs:
+        if predicted not in used_predicted and gold not in used_gold:
+            used_predicted.add(predicted)
+            used_gold.add(gold)
+            kept.append(row)
+    return kept

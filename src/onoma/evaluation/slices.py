@@ -1,0 +1,103 @@
+"""Strict scores on parts of the data: by length, by nesting, by what training has seen.
+
+A slice that a mention's own text, label and document decide holds gold and predicted mentions alike, and a
+right prediction falls into the same slice as its gold mention: precision, recall and F1 are all defined.
+Nesting depends on the other gold mentions, so it has recall alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from onoma.entities import Corpus
+from onoma.evaluation.columns import Booleans, Integers
+from onoma.evaluation.comparison import Comparison, Mentions
+from onoma.evaluation.scores import Recall, Scores, tabulate
+from onoma.evaluation.units import Units
+
+MENTION_LENGTHS = (1, 2, 3, 4, 6)
+"""The last length of each slice by the words of a mention: 1, 2, 3, 4, 5-6, 7+."""
+
+SENTENCE_LENGTHS = (10, 20, 40, 60, 80, 100)
+"""The last length of each slice by the words of a sentence: 1-10, 11-20, ..., 101+."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slices:
+    """Strict scores by the name of the slice; `seen` is None when no training corpus was given."""
+
+    mention_length: Mapping[str, Scores]
+    sentence_length: Mapping[str, Scores]
+    nesting: Mapping[str, Recall]
+    seen: Mapping[str, Scores] | None
+
+
+def slices(comparison: Comparison, training: Corpus | None = None) -> Slices:
+    """All slices of this file."""
+    units = Units.of(comparison)
+    return Slices(
+        by_mention_length(comparison, units),
+        by_sentence_length(comparison, units),
+        by_nesting(comparison),
+        None if training is None else by_seen(comparison, training),
+    )
+
+
+def by_mention_length(comparison: Comparison, units: Units) -> dict[str, Scores]:
+    """Scores by the number of words that a mention touches."""
+    lengths = units.mention_words(comparison.gold), units.mention_words(comparison.predicted)
+    return _by_length(comparison, MENTION_LENGTHS, *lengths)
+
+
+def by_sentence_length(comparison: Comparison, units: Units) -> dict[str, Scores]:
+    """Scores by the number of words of the sentence in which a mention begins."""
+    lengths = units.words_around(comparison.gold), units.words_around(comparison.predicted)
+    return _by_length(comparison, SENTENCE_LENGTHS, *lengths)
+
+
+def _by_length(comparison: Comparison, last: Sequence[int], gold: Integers, predicted: Integers) -> dict[str, Scores]:
+    firsts = [1, *(length + 1 for length in last)]
+    names = [str(a) if a == b else f"{a}-{b}" for a, b in zip(firsts, last, strict=False)] + [f"{firsts[-1]}+"]
+    return tabulate(
+        names, np.searchsorted(last, gold), comparison.found, np.searchsorted(last, predicted), comparison.correct
+    )
+
+
+def by_nesting(comparison: Comparison) -> dict[str, Recall]:
+    """Recall of gold mentions that contain another one, lie inside another one, or do neither (flat).
+
+    A mention in the middle of three counts under "contains" and under "inside". Mentions of the same span, and
+    mentions that cross without one holding the other, do not make each other nested.
+    """
+    contains, inside = _nesting(comparison.gold)
+    parts = {"flat": ~(contains | inside), "contains": contains, "inside": inside}
+    return {name: Recall(int(part.sum()), int((part & comparison.found).sum())) for name, part in parts.items()}
+
+
+def _nesting(mentions: Mentions) -> tuple[Booleans, Booleans]:
+    spans, span_of = np.unique(np.stack([mentions.start, -mentions.end], axis=1), axis=0, return_inverse=True)
+    # By start, longer first: whatever holds a span stands before it, whatever it holds stands behind it.
+    end = -spans[:, 1]
+    contains, inside = np.zeros(len(end), bool), np.zeros(len(end), bool)
+    inside[1:] = np.maximum.accumulate(end)[:-1] >= end[1:]
+    contains[:-1] = np.minimum.accumulate(end[::-1])[::-1][1:] <= end[:-1]
+    return contains[span_of], inside[span_of]
+
+
+def by_seen(comparison: Comparison, training: Corpus) -> dict[str, Scores]:
+    """Scores of mentions whose string has their label somewhere in `training` (seen), and of all others (unseen).
+
+    Strings are compared without regard to case.
+    """
+    known = {(entity.text.casefold(), entity.label) for document in training for entity in document.entities}
+    labels = comparison.corpus.labels
+
+    def is_unseen(mentions: Mentions) -> Integers:
+        strings = zip(mentions.text.tolist(), mentions.label.tolist(), strict=True)
+        return np.array([(string.casefold(), labels[label]) not in known for string, label in strings], dtype=np.int64)
+
+    gold, predicted = is_unseen(comparison.gold), is_unseen(comparison.predicted)
+    return tabulate(("seen", "unseen"), gold, comparison.found, predicted, comparison.correct)

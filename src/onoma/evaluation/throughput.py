@@ -1,0 +1,84 @@
+"""How fast a system is: words, sentences and characters a second."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from onoma.errors import OnomaError
+from onoma.text.words import segment
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Units a second: the median over the repeats, the slowest and the fastest repeat."""
+
+    median: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Throughput:
+    """What was worked through in each repeat, and how many seconds each repeat took.
+
+    A sentence is one text as given: with a corpus of sentences the two are the same.
+    """
+
+    sentences: int
+    words: int
+    characters: int
+    seconds: tuple[float, ...]
+
+    @property
+    def words_per_second(self) -> Rate:
+        return self._rate(self.words)
+
+    @property
+    def sentences_per_second(self) -> Rate:
+        return self._rate(self.sentences)
+
+    @property
+    def characters_per_second(self) -> Rate:
+        return self._rate(self.characters)
+
+    def _rate(self, units: int) -> Rate:
+        rates = [units / seconds for seconds in self.seconds]
+        return Rate(median(rates), min(rates), max(rates))
+
+
+def measure_throughput(
+    extract: Callable[[Sequence[str]], Iterable[object]],
+    texts: Sequence[str],
+    *,
+    batch_size: int | None = None,
+    warmup: int = 1,
+    repeats: int = 5,
+) -> Throughput:
+    """Time `extract` on all texts, `repeats` times after `warmup` runs that are not counted.
+
+    Texts are given `batch_size` at a time, or all at once. What `extract` returns is read to its end inside the
+    measured time, so an iterator that works lazily is measured in full. Counting words is not part of the time.
+    """
+    if not texts or repeats < 1 or warmup < 0 or (batch_size is not None and batch_size < 1):
+        raise OnomaError("to measure, give at least one text, repeats >= 1, warmup >= 0 and batch_size >= 1 or None")
+    step = len(texts) if batch_size is None else batch_size
+    batches = [texts[first : first + step] for first in range(0, len(texts), step)]
+    for _ in range(warmup):
+        _time(extract, batches)
+    return Throughput(
+        len(texts),
+        sum(len(segment(text)) for text in texts),
+        sum(map(len, texts)),
+        tuple(_time(extract, batches) for _ in range(repeats)),
+    )
+
+
+def _time(extract: Callable[[Sequence[str]], Iterable[object]], batches: Sequence[Sequence[str]]) -> float:
+    begin = time.perf_counter()
+    for batch in batches:
+        deque(extract(batch), maxlen=0)
+    return time.perf_counter() - begin

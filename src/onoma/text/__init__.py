@@ -1,0 +1,19 @@
+"""Text as the systems see it: words, sentences and windows, all with exact offsets."""
+
+from onoma.text.alignment import Alignment, align
+from onoma.text.sentences import sentence_starts
+from onoma.text.windows import Windows, cut_windows, sentence_windows
+from onoma.text.words import Spans, join, segment, split_at
+
+__all__ = [
+    "Alignment",
+    "Spans",
+    "Windows",
+    "align",
+    "cut_windows",
+    "join",
+    "segment",
+    "sentence_starts",
+    "sentence_windows",
+    "split_at",
+]

@@ -1,0 +1,34 @@
+"""Where sentences begin: a cheap guess that lets windows be cut at good places."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onoma.text.words import Spans
+
+_ABBREVIATIONS = ("Mr", "Mrs", "Ms", "Dr", "Prof", "St", "vs", "Fig", "No", "al", "Sen", "Gen", "Rep", "Jr", "cf", "ca")
+_END = re.compile(
+    r"(?<!\b\w)"  # an initial: J. Smith
+    + "".join(rf"(?<!\b{abbreviation})" for abbreviation in _ABBREVIATIONS)
+    + r"[.!?]+[\"'”’)\]»]*(?=\s)"
+    + r"|[。！？…｡]+[”’」』）]*"
+    + r"|[।؟۔][\s]"
+    + r"|\n\s*\n"
+)
+
+
+def sentence_starts(text: str, words: Spans) -> NDArray[np.int64]:
+    """The indices of the words with which a sentence begins, the first word among them.
+
+    >>> from onoma.text.words import segment
+    >>> sentence_starts("Dr. No came. He left.", segment("Dr. No came. He left.")).tolist()
+    [0, 5]
+    """
+    if not len(words):
+        return np.zeros(0, np.int64)
+    ends = np.fromiter((match.end() for match in _END.finditer(text)), np.int64)
+    starts = np.searchsorted(words[:, 0], ends, side="left")
+    return np.unique(np.concatenate([[0], starts[starts < len(words)]])).astype(np.int64)

@@ -1,0 +1,143 @@
+"""Every format gives back what was written: the same texts in the same order, no mention lost or moved."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onoma import DataError, Document
+from onoma.data.formats import FORMATS, convert, read, write
+
+NAMES = {
+    "jsonl": "a.jsonl",
+    "tokens": "a.jsonl.gz",
+    "conll": "a.conll",
+    "brat": "a",
+    "doccano": "a.jsonl",
+    "gliner": "a.json",
+    "spacy": "a.spacy",
+    "pubtator": "a.pubtator",
+}
+CHARACTERS = "aab B#-.|%\"'\\é中文カ\n\t\r \u3000\x85\u2028\ufeff\u0301😀\x00"
+texts = st.text(alphabet=CHARACTERS, max_size=16) | st.sampled_from(
+    ["-DOCSTART- x", "# text = \"a\"", "#\tO", "\ufeffa b", "12|t|a", "a b", "  a  b  ", "中 文", "\n", ""]
+)
+labels = st.sampled_from(["a", "person, nominal", "AI/ML-tool", "人名", "50%25", ".", "_-", "a b", "%"]) | st.text(
+    st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=4
+)
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> Document:
+    text = draw(texts)
+    edges = st.lists(st.integers(0, len(text)), max_size=6, unique=True).map(sorted)
+    cuts = draw(edges)
+    words = list(zip(cuts[::2], cuts[1::2], strict=False)) if draw(st.booleans()) else None
+    spans = [
+        (min(pair), max(pair), draw(labels))
+        for pair in draw(st.lists(st.tuples(st.integers(0, len(text)), st.integers(0, len(text))), max_size=3))
+        if pair[0] != pair[1]
+    ]
+    return Document.from_spans(text, spans, words=words)
+
+
+def essence(document: Document) -> tuple[str, list[tuple[int, int, str]]]:
+    return document.text, [entity.key for entity in document.entities]
+
+
+def overlaps(document: Document) -> bool:
+    taken: set[int] = set()
+    for entity in document.entities:
+        places = set(range(entity.start, entity.end))
+        if taken & places:
+            return True
+        taken |= places
+    return False
+
+
+def refused(format: str, document: Document) -> bool:
+    """Whether the format has no way to hold the document."""
+    if format == "pubtator":
+        return "\n" in document.text or "\r" in document.text
+    if format == "conll":
+        edges = "".join(entity.text[0] + entity.text[-1] for entity in document.entities)
+        return overlaps(document) or (any(c in document.text for c in "\t\n\r") and bool(document.words or edges))
+    return False
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@settings(max_examples=150, deadline=None)
+@given(st.lists(documents(), max_size=3))
+def test_whatever_is_written_comes_back(format: str, batch: list[Document]) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / NAMES[format]
+        try:
+            count = write(batch, path, format)
+        except DataError as error:
+            assert any(refused(format, document) for document in batch), error
+            assert error.fix
+            assert not any(Path(folder).iterdir())
+            return
+        assert count == len(batch)
+        if not batch and format == "brat":  # an empty folder says nothing
+            return
+        assert list(map(essence, read(path, format))) == list(map(essence, batch))
+
+
+FLAT = [
+    Document.from_spans("Ann met Bo Li in Rome.", [(0, 3, "person"), (8, 13, "person"), (17, 21, "city")]),
+    Document("Nothing here."),
+    Document.from_spans("李明住在上海 。", [(0, 2, "人名"), (4, 6, "地名")]),
+]
+NESTED = [Document.from_spans("University of Oslo", [(0, 18, "school"), (14, 18, "city"), (14, 18, "place")])]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("batch", [FLAT, NESTED], ids=["flat", "nested"])
+def test_conversion_from_and_to_the_canonical_format(format: str, batch: list[Document], tmp_path: Path) -> None:
+    if format == "conll" and batch is NESTED:
+        pytest.skip("columns hold flat mentions")
+    calls: list[None] = []
+    write(batch, tmp_path / "source.jsonl")
+    there = convert(tmp_path / "source.jsonl", tmp_path / NAMES[format], target_format=format)
+    back = convert(tmp_path / NAMES[format], tmp_path / "back.jsonl", on_document=lambda: calls.append(None))
+    assert there == back == len(calls) == len(batch)
+    assert list(map(essence, read(tmp_path / "back.jsonl"))) == list(map(essence, batch))
+
+
+@pytest.mark.parametrize("format", ["jsonl", "tokens", "conll", "gliner", "spacy"])
+def test_the_words_of_the_source_are_kept(format: str, tmp_path: Path) -> None:
+    document = Document.from_spans("re-do it", [(6, 8, "thing")], words=[(0, 5), (6, 8)])
+    write([document], tmp_path / NAMES[format], format)
+    (back,) = read(tmp_path / NAMES[format], format)
+    assert back.words == document.words
+
+
+@pytest.mark.parametrize("format", ["jsonl", "tokens", "spacy"])
+def test_an_unlabelled_document_stays_unlabelled(format: str, tmp_path: Path) -> None:
+    write([Document("one two", annotated=frozenset()), Document("three")], tmp_path / NAMES[format], format)
+    unlabelled, without_mentions = read(tmp_path / NAMES[format], format)
+    assert unlabelled.annotated == frozenset()
+    assert without_mentions.annotated is None
+
+
+def test_the_canonical_format_keeps_all_of_a_document(tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    first = Document.from_spans("Ann, Ann", [(0, 3, "a"), (0, 3, "b"), (5, 8, "a")], words=[(0, 3), (3, 4)], id="7")
+    scored = tuple(replace(entity, score=0.25 * number) for number, entity in enumerate(first.entities))
+    batch = [replace(first, entities=scored, annotated=frozenset({"a", "b", "c"})), Document("x", id="é")]
+    write(batch, tmp_path / "a.jsonl")
+    assert list(read(tmp_path / "a.jsonl")) == batch
+
+
+def test_a_file_may_be_converted_onto_itself(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    write(FLAT, path, "tokens")
+    assert convert(path, path) == len(FLAT)
+    assert "text" in path.read_text(encoding="utf-8")
+    assert list(map(essence, read(path))) == list(map(essence, FLAT))

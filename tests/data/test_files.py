@@ -1,0 +1,149 @@
+"""Files in and out: compression, line ends, damage, and output that appears complete or not at all."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+from pathlib import Path
+
+import pytest
+
+from onoma.data.files import (
+    atomic_folder,
+    atomic_write,
+    atomic_write_bytes,
+    open_text,
+    plain_suffix,
+    read_bytes,
+    read_lines,
+)
+from onoma.errors import DataError
+
+ODD = "a\rb\x85c\u2028d\x0be"
+
+
+@pytest.mark.parametrize("name", ["plain.txt", "packed.txt.xz", "packed.txt.gz", "PACKED.TXT.XZ"])
+def test_text_comes_back_as_it_was_written(tmp_path: Path, name: str) -> None:
+    with atomic_write(tmp_path / name) as file:
+        file.write(f"{ODD}\r\nsecond\n\nlast")
+    assert list(read_lines(tmp_path / name)) == [(1, ODD + "\r"), (2, "second"), (3, ""), (4, "last")]
+    with open_text(tmp_path / name) as file:
+        assert file.read() == f"{ODD}\r\nsecond\n\nlast"
+
+
+def test_a_compressed_name_makes_a_compressed_file(tmp_path: Path) -> None:
+    for name, module in [("a.txt.xz", lzma), ("a.txt.gz", gzip)]:
+        with atomic_write(tmp_path / name) as file:
+            file.write("hello")
+        assert module.decompress((tmp_path / name).read_bytes()) == b"hello"  # type: ignore[attr-defined]
+
+
+def test_gzip_output_depends_on_the_content_alone(tmp_path: Path) -> None:
+    for name in ("a.gz", "b.gz"):
+        with atomic_write_bytes(tmp_path / name) as file:
+            file.write(b"same")
+    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
+
+
+def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "mark.txt"
+    path.write_bytes("\ufeffone\ntwo".encode())
+    assert list(read_lines(path)) == [(1, "one"), (2, "two")]
+    with open_text(path) as file:
+        assert file.read() == "one\ntwo"
+
+
+@pytest.mark.parametrize(
+    ("name", "suffix"),
+    [("a.jsonl", ".jsonl"), ("a.b.JSONL.XZ", ".jsonl"), ("a.gz", ""), ("a", ""), (".hidden", ""), ("a.b/c", "")],
+)
+def test_the_plain_suffix_is_that_before_the_compression(name: str, suffix: str) -> None:
+    assert plain_suffix(name) == suffix
+
+
+def _damaged(folder: Path, name: str) -> Path:
+    path = folder / name
+    content = "".join(f"line {number}\n" for number in range(5000)).encode()
+    match name:
+        case "cut.xz":
+            path.write_bytes(lzma.compress(content)[:-20])
+        case "cut.gz":
+            path.write_bytes(gzip.compress(content)[:-20])
+        case "empty.xz":
+            path.touch()
+        case "plain.xz" | "plain.gz":
+            path.write_bytes(content)
+        case "rotten.xz" | "rotten.gz":
+            packed = bytearray((lzma if name.endswith("xz") else gzip).compress(content))
+            packed[len(packed) // 2] ^= 0xFF
+            path.write_bytes(packed)
+        case "folder":
+            path.mkdir()
+    return path
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["cut.xz", "cut.gz", "empty.xz", "plain.xz", "plain.gz", "rotten.xz", "rotten.gz", "folder", "missing", "missing.xz"],
+)
+def test_a_file_that_cannot_be_read_is_one_error_with_its_name(tmp_path: Path, name: str) -> None:
+    path = _damaged(tmp_path, name)
+    for read in (lambda: list(read_lines(path)), lambda: read_bytes(path)):
+        with pytest.raises(DataError) as caught:
+            read()
+        assert caught.value.path == path
+        assert caught.value.fix
+
+
+def test_a_line_that_is_not_utf8_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "latin.txt"
+    path.write_bytes(b"good\n" * 3000 + b"caf\xe9\n" + b"good\n" * 3000)
+    with pytest.raises(DataError) as caught:
+        list(read_lines(path))
+    assert caught.value.line == 3001
+    with pytest.raises(DataError), open_text(path) as file:
+        file.read()
+
+
+@pytest.mark.parametrize("name", ["out.txt", "out.txt.gz", "out.txt.xz"])
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    with atomic_write(path) as file:
+        file.write("old")
+    old = path.read_bytes()
+    with pytest.raises(KeyboardInterrupt), atomic_write(path) as file:
+        file.write("new")
+        raise KeyboardInterrupt
+    assert path.read_bytes() == old
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_missing_folders_are_made(tmp_path: Path) -> None:
+    with atomic_write(tmp_path / "a" / "b" / "c.txt") as file:
+        file.write("x")
+    assert (tmp_path / "a" / "b" / "c.txt").read_text() == "x"
+
+
+def test_what_cannot_be_written_is_a_data_error(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="folder"), atomic_write(tmp_path) as file:
+        file.write("x")
+    (tmp_path / "file").touch()
+    with pytest.raises(DataError, match="cannot be written"), atomic_write(tmp_path / "file" / "x.txt") as file:
+        file.write("x")
+    with pytest.raises(DataError, match="surrogate"), atomic_write(tmp_path / "y.txt") as file:
+        file.write("\ud800")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_folder_appears_complete_or_not_at_all(tmp_path: Path) -> None:
+    target = tmp_path / "folder"
+    with pytest.raises(RuntimeError), atomic_folder(target) as folder:
+        (folder / "a").write_text("half")
+        raise RuntimeError
+    assert not any(tmp_path.iterdir())
+    target.mkdir()  # an empty one may be filled
+    with atomic_folder(target) as folder:
+        (folder / "a").write_text("whole")
+    assert (target / "a").read_text() == "whole"
+    with pytest.raises(DataError, match="exists already"), atomic_folder(target):
+        pass

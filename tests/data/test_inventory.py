@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from onoma.data.inventory import Inventory
+from onoma.entities import Corpus, Document, EntityType
+from onoma.errors import DataError, OnomaError
+
+YAML = """\
+types:
+  person:
+    description: a human being with a name
+    zh: 人名
+    zh_description: 有名字的人
+  place:
+    description: "somewhere: a city, a river"
+    zh: 地点
+  song:
+    description: a piece of music with words
+corpora:
+  news:
+    PER.NAM: person
+    PER.NOM: person
+    LOC: place
+    NO: song
+    MISC: null
+  tunes: identity
+"""
+
+
+def write(folder: Path, text: str, name: str = "types.yaml") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def inventory(tmp_path: Path) -> Inventory:
+    return Inventory.load(write(tmp_path, YAML))
+
+
+def news(*spans: tuple[int, int, str], annotated: set[str] | None = None) -> Corpus:
+    document = Document.from_spans("Ann, a singer in Oslo", spans, annotated=annotated)
+    types = tuple(EntityType(name) for name in ("PER.NAM", "PER.NOM", "LOC", "NO", "MISC"))
+    return Corpus("news", [document], types)
+
+
+def test_unify_renames_merges_and_drops(inventory: Inventory) -> None:
+    unified = inventory.unify(news((0, 3, "PER.NAM"), (0, 3, "PER.NOM"), (17, 21, "LOC"), (5, 13, "MISC")))
+    assert unified.name == "news"
+    assert unified.types == (
+        EntityType("person", "a human being with a name"),
+        EntityType("place", "somewhere: a city, a river"),
+        EntityType("song", "a piece of music with words"),
+    )
+    assert [entity.key for entity in unified.documents[0].entities] == [(0, 3, "person"), (17, 21, "place")]
+    assert unified.documents[0].annotated is None
+
+
+def test_unify_maps_what_is_annotated(inventory: Inventory) -> None:
+    corpus = news((17, 21, "LOC"), annotated={"LOC", "PER.NAM", "MISC", "NO"})
+    assert inventory.unify(corpus).documents[0].annotated == {"place", "song"}
+
+
+def test_unify_in_chinese(inventory: Inventory) -> None:
+    corpus = Corpus("news", [Document.from_spans("安娜在奥斯陆", [(0, 2, "PER.NAM"), (3, 6, "LOC")])])
+    unified = inventory.unify(corpus, language="zh")
+    assert unified.types == (EntityType("地点"), EntityType("人名", "有名字的人"))
+    with pytest.raises(OnomaError, match="'song' has no Chinese name"):
+        inventory.unify(news(), language="zh")
+
+
+def test_identity_keeps_names_of_types(inventory: Inventory) -> None:
+    corpus = Corpus("tunes", [Document.from_spans("Yesterday", [(0, 9, "song")])])
+    assert inventory.unify(corpus).types == (EntityType("song", "a piece of music with words"),)
+    tempo = Corpus("tunes", [Document.from_spans("Allegro", [(0, 7, "tempo")])])
+    with pytest.raises(OnomaError, match=r"types:\n  tempo: \{description: ...\}$"):
+        inventory.unify(tempo)
+
+
+def test_unmapped_labels_are_listed_with_the_lines_to_add(inventory: Inventory, tmp_path: Path) -> None:
+    corpus = Corpus("my blog", [Document.from_spans("a b c", [(0, 1, "PERSON"), (2, 3, "Song_Title"), (4, 5, "a: b")])])
+    with pytest.raises(OnomaError) as caught:
+        inventory.unify(corpus)
+    message, lines = str(caught.value).split("\n", 1)
+    assert "no type for 3 labels of corpus 'my blog'" in message
+    assert lines == 'corpora:\n  my blog:\n    PERSON: person\n    Song_Title: song title\n    "a: b": "a: b"'
+    more = "types: {song title: {description: t}, 'a: b': {description: t}, person: {description: p}}\n"
+    Inventory.load(write(tmp_path, more + lines)).unify(corpus)
+
+
+def test_a_partly_mapped_corpus_lists_only_the_rest(inventory: Inventory) -> None:
+    types = tuple(EntityType(name) for name in ("LOC", *(f"X{n}" for n in range(30))))
+    with pytest.raises(OnomaError, match=r"X19: x19\n    # \.\.\. and 10 more$") as caught:
+        inventory.unify(Corpus("news", [], types))
+    assert "LOC" not in str(caught.value)
+
+
+def test_unmapped_labels_can_stay(inventory: Inventory) -> None:
+    corpus = Corpus("blog", [], (EntityType("mood", "how one feels"), EntityType("person")))
+    assert inventory.unify(corpus, keep_unmapped=True).types == corpus.types
+
+
+def test_unify_all_counts(inventory: Inventory) -> None:
+    tunes = Corpus("tunes", [], (EntityType("song"), EntityType("person")))
+    both = inventory.unify_all([news(), news(), tunes])
+    assert [corpus.name for corpus in both.corpora] == ["news", "news", "tunes"]
+    assert (both.labels, both.types) == (7, 3)
+    assert str(both) == "7 labels of 2 corpora became 3 types"
+
+
+def test_types_of(inventory: Inventory) -> None:
+    assert [one.name for one in inventory.types_of("news")] == ["person", "place", "song"]
+    assert [one.name for one in inventory.types_of("tunes")] == ["person", "place", "song"]
+    with pytest.raises(OnomaError, match=r"does not know corpus 'new' .did you mean 'news'"):
+        inventory.types_of("new")
+
+
+def test_files_of_a_folder_add_up(tmp_path: Path) -> None:
+    write(tmp_path, "types:\n  person:\n    description: a human being\n", "a.yaml")
+    write(tmp_path, "types:\n  person:\n    zh: 人名\n", "b.yaml")
+    write(tmp_path, "corpora:\n  news:\n    PER: person\n", "c.yaml")
+    write(tmp_path, "corpora:\n  news:\n    P: person\n    PER: person\n", "d.yaml")
+    write(tmp_path, "", "empty.yaml")
+    inventory = Inventory.load(tmp_path)
+    assert (inventory.types["person"].description, inventory.types["person"].zh) == ("a human being", "人名")
+    assert inventory.corpora == {"news": {"PER": "person", "P": "person"}}
+
+
+@pytest.mark.parametrize(
+    ("second", "message"),
+    [
+        ("types: {person: {description: other}}", r"b\.yaml, line 1: 'description' of type 'person' is 'other' here"),
+        (
+            "corpora:\n  news:\n    PER: null",
+            r"b\.yaml, line 3: label 'PER' of corpus 'news' is None here, but 'person'",
+        ),
+        ("corpora:\n  news: identity", r"b\.yaml, line 2: corpus 'news' is 'identity' and has labels, too"),
+    ],
+)
+def test_files_that_contradict_each_other(tmp_path: Path, second: str, message: str) -> None:
+    write(tmp_path, "types: {person: {description: one}}\ncorpora: {news: {PER: person}}", "a.yaml")
+    write(tmp_path, second, "b.yaml")
+    with pytest.raises(DataError, match=message):
+        Inventory.load(tmp_path)
+
+
+PERSON = "types:\n  person: {description: a human being}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("types:\n  person:\n    zh: 人名\n", r"line 2: type 'person' has no description\. Fix: add"),
+        ("types:\n  person:\n    description:\n", r"line 3: 'description' of type 'person' is not a text"),
+        ("types:\n  person:\n    description: [a]\n", r"line 3: 'description' of type 'person' is not a text"),
+        ("types:\n  person: a human being\n", r"line 2: type 'person' is not a mapping"),
+        ("types:\n  person:\n    describe: x\n", r"line 3: .*unknown field 'describe'\. Fix: use description, zh"),
+        (PERSON + "  person: {zh: 人}\n", r"line 3: section 'types' has 'person' twice\. Fix: .* line 2"),
+        (PERSON + "corpora:\n  news:\n    PER: person\n    PER: person\n", r"line 6: corpus 'news' has 'PER' twice"),
+        (PERSON + "corpora:\n  news:\n    PER: persona\n", r"line 5: .*unknown type 'persona' .did you mean 'person'"),
+        (PERSON + "corpora:\n  news:\n    PER: [person]\n", r"line 5: label 'PER' of corpus 'news' has no type"),
+        (PERSON + "corpora:\n  news: same\n", r"line 4: corpus 'news' is not a mapping"),
+        (PERSON + "labels: {}\n", r"line 3: unknown section 'labels'\. Fix: use 'types' and 'corpora'"),
+        ("types:\n  a: b: c\n", r"line 2: this is not valid YAML"),
+        ("types:\n\tperson:\n", r"line 2: this is not valid YAML"),
+        ("- person\n", "line 1: the file is not a mapping"),
+    ],
+)
+def test_errors_say_where_and_what_to_do(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(DataError, match=message) as caught:
+        Inventory.load(write(tmp_path, text))
+    assert "Fix: " in str(caught.value)
+
+
+def test_no_inventory(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "types.yaml"):
+        with pytest.raises(DataError, match="there is no inventory"):
+            Inventory.load(path)
+
+
+def test_not_text(tmp_path: Path) -> None:
+    path = tmp_path / "types.yaml"
+    path.write_bytes(b"types: \xff\xfe")
+    with pytest.raises(DataError, match="UTF-8"):
+        Inventory.load(path)
+
+
+def test_our_inventory_loads() -> None:
+    ours = Inventory.load()
+    assert len(ours.types) > 10
+    assert all(ours.types_of(name) for name in ours.corpora)

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from onoma import Corpus, Document, Entity, OnomaError
+from onoma.evaluation import Comparison, bootstrap, paired_bootstrap
+
+TEXT = "aa bb cc dd"
+MENTIONS = tuple(Entity(start, start + 2, TEXT[start : start + 2], "x") for start in (0, 3, 6, 9))
+
+
+def system(right: float, size: int = 200, seed: int = 0) -> Comparison:
+    """Documents of one to four mentions, of which a system finds each with probability `right`, with some noise."""
+    generator = random.Random(seed)
+    documents, predicted = [], []
+    for number in range(size):
+        gold = MENTIONS[: 1 + number % 4]
+        documents.append(Document(TEXT, gold))
+        noise = [Entity(0, 11, TEXT, "x")] if generator.random() < 0.3 else []
+        predicted.append([entity for entity in gold if generator.random() < right] + noise)
+    return Comparison.between(Corpus("random", documents), predicted)
+
+
+def naive_f1(comparison: Comparison, samples: int) -> np.ndarray:
+    """Draw documents one by one and count again: slow and obvious."""
+    generator = np.random.default_rng(1)
+    size = len(comparison.corpus)
+    scores = []
+    for _ in range(samples):
+        drawn = generator.integers(0, size, size).tolist()
+        gold = sum(int((comparison.gold.document == number).sum()) for number in drawn)
+        predicted = sum(int((comparison.predicted.document == number).sum()) for number in drawn)
+        correct = sum(int(comparison.correct[comparison.predicted.document == number].sum()) for number in drawn)
+        scores.append(2 * correct / (gold + predicted))
+    return np.array(scores)
+
+
+def test_intervals_agree_with_naive_resampling() -> None:
+    comparison = system(0.7, size=40)
+    interval = bootstrap(comparison, samples=4000).f1
+    low, high = np.quantile(naive_f1(comparison, 1500), [0.025, 0.975])
+    assert interval.low == pytest.approx(low, abs=0.015)
+    assert interval.high == pytest.approx(high, abs=0.015)
+
+
+def test_the_same_seed_gives_the_same_intervals() -> None:
+    comparison = system(0.7)
+    assert bootstrap(comparison, seed=3) == bootstrap(comparison, seed=3)
+    assert bootstrap(comparison, seed=3) != bootstrap(comparison, seed=4)
+
+
+def test_the_value_lies_inside_and_a_wider_level_is_wider() -> None:
+    comparison = system(0.7)
+    narrow, wide = bootstrap(comparison, level=0.5), bootstrap(comparison, level=0.99)
+    for name in ("precision", "recall", "f1"):
+        inner, outer = getattr(narrow, name), getattr(wide, name)
+        assert outer.low < inner.low < inner.value < inner.high < outer.high
+    assert narrow.recall.value == pytest.approx(comparison.found.mean())
+
+
+def test_documents_that_are_all_alike_leave_no_doubt() -> None:
+    corpus = Corpus("alike", [Document(TEXT, MENTIONS[:2])] * 10)
+    result = bootstrap(Comparison.between(corpus, [[MENTIONS[0]]] * 10))
+    assert (result.recall.low, result.recall.value, result.recall.high) == (0.5, 0.5, 0.5)
+    assert (result.precision.low, result.precision.high) == (1.0, 1.0)
+
+
+def test_replicates_without_mentions_score_zero() -> None:
+    result = bootstrap(Comparison.between(Corpus("empty", [Document("a")]), [[]]))
+    assert (result.f1.value, result.f1.low, result.f1.high) == (0.0, 0.0, 0.0)
+
+
+def test_a_clearly_better_system_is_told_apart() -> None:
+    result = paired_bootstrap(system(0.9), system(0.5, seed=1))
+    assert result.f1.low > 0
+    assert result.p_value == pytest.approx(2 / 1001)  # no replicate on the other side: the least there can be
+    turned = paired_bootstrap(system(0.5, seed=1), system(0.9))
+    assert turned.f1.high < 0
+    assert turned.p_value == result.p_value
+
+
+def test_a_system_does_not_differ_from_itself() -> None:
+    result = paired_bootstrap(system(0.7), system(0.7))
+    assert (result.f1.value, result.f1.low, result.f1.high) == (0.0, 0.0, 0.0)
+    assert result.p_value == 1.0
+
+
+def test_pairing_is_sharper_than_comparing_intervals() -> None:
+    # The second system makes the same errors as the first and a few more: paired, that is certain.
+    first = system(0.7)
+    predicted = [[] for _ in first.corpus]
+    for number, row in zip(first.predicted.document.tolist(), range(len(first.predicted)), strict=True):
+        start, end = (int(edge[row] - first.offsets[number]) for edge in (first.predicted.start, first.predicted.end))
+        if row % 20:
+            predicted[number].append(Entity(start, end, TEXT[start:end], "x"))
+    second = Comparison.between(first.corpus, predicted)
+    assert bootstrap(first).f1.low < bootstrap(second).f1.high  # the two intervals overlap
+    assert paired_bootstrap(first, second).p_value < 0.01
+
+
+def test_different_gold_cannot_be_paired() -> None:
+    with pytest.raises(OnomaError, match="same documents"):
+        paired_bootstrap(system(0.7, size=10), system(0.7, size=11))
+    other = Corpus("other", [Document(TEXT, MENTIONS[1 : 2 + number % 4]) for number in range(10)])
+    with pytest.raises(OnomaError, match="same documents"):
+        paired_bootstrap(system(0.7, size=10), Comparison.between(other, [[]] * 10))
+
+
+def test_nothing_to_resample_is_an_error() -> None:
+    with pytest.raises(OnomaError, match="without documents"):
+        bootstrap(Comparison.between(Corpus("empty", []), []))
+    with pytest.raises(OnomaError, match="samples >= 1"):
+        bootstrap(system(0.7), samples=0)
+    with pytest.raises(OnomaError, match="level"):
+        bootstrap(system(0.7), level=95)

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+from evaluation_strategies import LABELS, Key, entities, quick, scored, sets
+from hypothesis import given
+from nervaluate.evaluator import Evaluator
+
+from onoma import Corpus, Document, Entity
+from onoma.evaluation import Comparison
+from onoma.evaluation.semeval import SemEvalScores, semeval
+
+MEASURES = ("strict", "exact", "partial", "type")
+Case = tuple[Corpus, list[list[Entity]]]
+
+
+def test_by_hand() -> None:
+    #       0         1         2         3
+    #       0123456789012345678901234567890123456789
+    text = "Tom Bo saw Ann in New York on Mon with X"
+    gold = [(0, 6, "person"), (11, 14, "person"), (18, 26, "city"), (30, 33, "day")]
+    predicted = [
+        (0, 3, "person"),  # right label, too short
+        (11, 14, "city"),  # right span, wrong label
+        (18, 26, "city"),  # right
+        (39, 40, "person"),  # spurious
+    ]
+    corpus = Corpus("hand", [Document.from_spans(text, gold)])
+    result = semeval(Comparison.between(corpus, [entities(text, predicted)]))
+    assert result.strict == SemEvalScores(correct=1, incorrect=2, partial=0, missed=1, spurious=1)
+    assert result.exact == SemEvalScores(correct=2, incorrect=1, partial=0, missed=1, spurious=1)
+    assert result.partial == SemEvalScores(correct=2, incorrect=0, partial=1, missed=1, spurious=1)
+    assert result.type == SemEvalScores(correct=2, incorrect=1, partial=0, missed=1, spurious=1)
+    # partial: (2 + 1/2) / 4 on both sides
+    assert (result.partial.possible, result.partial.actual) == (4, 4)
+    assert (result.partial.precision, result.partial.recall, result.partial.f1) == (0.625, 0.625, 0.625)
+    assert result.strict.f1 == 0.25
+
+
+def nervaluate(pairs: list[tuple[set[Key], set[Key]]]) -> dict[str, SemEvalScores]:
+    """The same counts by the package nervaluate, whose ends are inclusive."""
+
+    def dictionaries(keys: set[Key]) -> list[dict[str, object]]:
+        return [{"label": label, "start": start, "end": end - 1} for start, end, label in sorted(keys)]
+
+    gold, predicted = ([dictionaries(pair[side]) for pair in pairs] for side in (0, 1))
+    overall = Evaluator(gold, predicted, tags=list(LABELS), loader="dict").evaluate()["overall"]
+    names = {"strict": "strict", "exact": "exact", "partial": "partial", "ent_type": "type"}
+    return {
+        name: SemEvalScores(each.correct, each.incorrect, each.partial, each.missed, each.spurious)
+        for theirs, name in names.items()
+        for each in [overall[theirs]]
+    }
+
+
+@quick
+@given(scored(flat=True))
+def test_equals_nervaluate_on_flat_documents(case: Case) -> None:
+    pairs = sets(*case)
+    result = semeval(Comparison.between(*case))
+    if pairs:
+        for name, expected in nervaluate(pairs).items():
+            assert getattr(result, name) == expected, name
+
+
+@quick
+@given(scored(flat=True))
+def test_scores_follow_from_counts_as_in_nervaluate(case: Case) -> None:
+    result = semeval(Comparison.between(*case)).partial
+    credit = result.correct + 0.5 * result.partial
+    assert result.precision == (credit / result.actual if result.actual else 0)
+    assert result.recall == (credit / result.possible if result.possible else 0)
+
+
+def slow(gold: set[Key], predicted: set[Key], measure: str) -> tuple[int, int]:
+    """How many predictions of one document are right, and how many are paired but not right."""
+    free, left = sorted(gold), []
+    right = wrong = 0
+    for guess in sorted(predicted):
+        if guess in free:
+            free.remove(guess)
+            right += 1
+        else:
+            left.append(guess)
+    if measure in ("exact", "partial"):
+        for guess in list(left):
+            same = [key for key in free if key[:2] == guess[:2]]
+            if same:
+                free.remove(same[0])
+                left.remove(guess)
+                right += 1
+    for guess in left:
+        near = [key for key in free if key[0] < guess[1] and guess[0] < key[1]]
+        own = [key for key in near if key[2] == guess[2] and measure == "type"]
+        if own:
+            free.remove(min(own, key=lambda key: (abs(key[0] - guess[0]) + abs(key[1] - guess[1]), key)))
+            right += 1
+        elif near:
+            free.remove(near[0])
+            wrong += 1
+    return right, wrong
+
+
+@quick
+@given(scored())
+def test_equals_a_slow_pairing_with_any_overlap(case: Case) -> None:
+    result = semeval(Comparison.between(*case))
+    pairs = sets(*case)
+    gold, predicted = sum(len(a) for a, _ in pairs), sum(len(b) for _, b in pairs)
+    for measure in MEASURES:
+        counts = [slow(*pair, measure) for pair in pairs]
+        right, wrong = sum(a for a, _ in counts), sum(b for _, b in counts)
+        incorrect, partial = (0, wrong) if measure == "partial" else (wrong, 0)
+        rest = right + wrong
+        expected = SemEvalScores(right, incorrect, partial, gold - rest, predicted - rest)
+        assert getattr(result, measure) == expected, measure
+
+
+def test_a_wrong_nested_prediction_does_not_take_the_gold_mention_of_a_right_one() -> None:
+    # nervaluate pairs in the order given: the inner guess takes the mention, and the right one becomes spurious.
+    gold, predicted = {(0, 8, "A")}, {(0, 3, "A"), (0, 8, "A")}
+    assert nervaluate([(gold, predicted)])["strict"] == SemEvalScores(0, 1, 0, 0, 1)
+    text = "New York"
+    corpus = Corpus("nested", [Document.from_spans(text, gold)])
+    for order in (sorted(predicted), sorted(predicted, reverse=True)):
+        result = semeval(Comparison.between(corpus, [entities(text, order)]))
+        assert result.strict == SemEvalScores(correct=1, incorrect=0, partial=0, missed=0, spurious=1)
+
+
+def test_one_character_of_a_very_long_mention_is_an_overlap() -> None:
+    # nervaluate wants one hundredth of the gold mention at least, and calls this missed and spurious.
+    gold, predicted = (0, 300, "A"), (299, 301, "A")
+    assert nervaluate([({gold}, {predicted})])["partial"] == SemEvalScores(0, 0, 0, 1, 1)
+    text = "a" * 301
+    corpus = Corpus("long", [Document.from_spans(text, [gold])])
+    result = semeval(Comparison.between(corpus, [entities(text, [predicted])]))
+    assert result.partial == SemEvalScores(correct=0, incorrect=0, partial=1, missed=0, spurious=0)

@@ -1,0 +1,94 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onoma.text.words import LONGEST_WORD, join, segment, split_at
+
+
+def words_of(text):
+    return [text[start:end] for start, end in segment(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Tom flew to Paris.", "Tom|flew|to|Paris|."),
+        ("Paris-based state-of-the-art", "Paris|-|based|state|-|of|-|the|-|art"),
+        ("John's dog and O'Brien's don't", "John|'s|dog|and|O'Brien|'s|don't"),
+        ("l’avion, drivers’ He’ll", "l’avion|,|drivers|’|He|’ll"),
+        ("write to a.b+c@mail.example.org!", "write|to|a.b+c@mail.example.org|!"),
+        ("(see https://example.org/a_(b)?x=1,2).", "(|see|https://example.org/a_(b)?x=1,2|)|."),
+        ("网址https://example.cn/路 www.example.org.", "网|址|https://example.cn/|路|www.example.org|."),
+        ("5mg, 3.5 kg, 1,000.50, 10:30, 20%", "5|mg|,|3.5|kg|,|1,000.50|,|10:30|,|20|%"),
+        ("1990,1995 and 1990s, p53, 4K", "1990|,|1995|and|1990s|,|p53|,|4K"),
+        ("the U.S. and J.R.R. Tolkien. End", "the|U.S.|and|J.R.R.|Tolkien|.|End"),
+        ("我爱iPhone手机2020年", "我|爱|iPhone|手|机|2020|年"),
+        ("カタカナとひらがな", "カ|タ|カ|ナ|と|ひ|ら|が|な"),
+        ("서울에서 만나요", "서울에서|만나요"),
+        ("cafe\u0301 हिन्दी में", "cafe\u0301|हिन्दी|में"),
+        ("שלום עולם, مرحبا بالعالم", "שלום|עולם|,|مرحبا|بالعالم"),
+        ("می\u200cخواهم", "می\u200cخواهم"),
+        ("hi 👨‍👩‍👧🇩🇪👍🏽1️⃣❤️!", "hi|👨‍👩‍👧|🇩🇪|👍🏽|1️⃣|❤️|!"),
+        ("snake_case #tag @user", "snake_case|#|tag|@|user"),
+        ("𝐀𝐁 𠀀𠀁", "𝐀𝐁|𠀀|𠀁"),
+    ],
+)
+def test_words_of_many_kinds(text, expected):
+    assert words_of(text) == expected.split("|")
+
+
+def test_thai_is_cut_by_character_with_its_marks():
+    assert words_of("ดีมั้ย") == ["ดี", "มั้", "ย"]
+
+
+@given(st.text())
+def test_words_cover_exactly_what_is_not_space(text):
+    covered = np.zeros(len(text), int)
+    previous = 0
+    for start, end in segment(text):
+        assert previous <= start < end <= start + 2 * LONGEST_WORD
+        covered[start:end] += 1
+        previous = end
+    assert covered.tolist() == [0 if character.isspace() else 1 for character in text]
+
+
+ODD = st.text(alphabet=list("ab1.,:@'’-_ /(\n\u200d\u0301北โ👨🇩\ufe0fhtps"), max_size=60)
+
+
+@given(ODD, ODD)
+def test_a_space_separates_the_words_of_two_texts(left, right):
+    assert words_of(f"{left} {right}") == words_of(left) + words_of(right)
+
+
+def test_long_text_is_cut_the_same_as_its_parts():
+    sentence = "Ann's 5mg of α-tocopherol, 北京 U.S.中 https://a.example/b and 🇩🇪. "
+    assert words_of(sentence * 12_000) == words_of(sentence) * 12_000
+
+
+@pytest.mark.parametrize("unit", ["a", "1,", "a.b-", "@", "e\u0301", "http://", "'s", "\u200d👨", "1.", "("])
+def test_repetition_does_not_slow_down_or_grow_words(unit):
+    words = segment(unit * 20_000)
+    assert (words[:, 1] - words[:, 0]).max() <= 2 * LONGEST_WORD
+
+
+@given(st.text(), st.lists(st.integers(0, 40)))
+def test_split_at_cuts_words_and_nothing_else(text, cuts):
+    words = segment(text)
+    expected = []
+    for start, end in words.tolist():
+        edges = [start, *sorted({cut for cut in cuts if start < cut < end}), end]
+        expected += [[a, b] for a, b in zip(edges, edges[1:], strict=False)]
+    assert split_at(words, np.array(cuts, int)).tolist() == expected
+
+
+@given(st.lists(st.text(min_size=1), max_size=10))
+def test_join_gives_every_token_its_place(tokens):
+    text, offsets = join(tokens)
+    assert [text[start:end] for start, end in offsets] == tokens
+
+
+def test_join_puts_no_space_between_chinese_characters():
+    assert join(list("北京A B"))[0] == "北京A B"
+    assert join(["x", "y"])[0] == "x y"
+    assert join(["北京", "大学"])[0] == "北京 大学"
