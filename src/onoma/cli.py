@@ -8,8 +8,10 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, Literal, NoReturn
 
 import typer
 
@@ -27,6 +29,21 @@ app = typer.Typer(
 )
 FORMAT_NAMES = "jsonl, tokens, conll, brat, doccano, gliner, spacy or pubtator"
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
+Model = Annotated[
+    str | None, typer.Option("--model", help="Model: a folder or a hub name; by default the embedded one.")
+]
+Backend = Annotated[Literal["auto", "onnx", "torch"], typer.Option(help="What runs the model.")]
+Device = Annotated[str | None, typer.Option(help="Where torch runs it, such as cpu or cuda.")]
+BatchSize = Annotated[int, typer.Option(min=1, help="Windows that the model reads at once.")]
+Overlap = Literal["flat", "nested", "any"]
+Limit = Annotated[int | None, typer.Option(min=1, help="Take only the first so many documents.")]
+Threshold = Annotated[str | None, typer.Option(help='Score to reach: 0.4, or "drug=0.4, person=0.6".')]
+Names = Annotated[
+    Literal["natural", "inventory", "labels"],
+    typer.Option(help="Types are asked for by the words of meta.json, by Onoma's inventory, or by the bare labels."),
+]
+Language = Annotated[str | None, typer.Option(help="Language of the names, where there are several: en or zh.")]
+CorpusPath = Annotated[str, typer.Argument(help="Corpus: a file, a folder of splits, or FOLDER:SPLIT.")]
 
 
 def main() -> NoReturn:
@@ -54,6 +71,32 @@ def _print_json(value: Any) -> None:
     print(json.dumps(value, ensure_ascii=False, indent=2))
 
 
+def _show(what: Any) -> None:
+    """Print tables; rich is imported only where there are any."""
+    from rich.console import Console
+
+    Console().print(what)
+
+
+@contextmanager
+def _progress(total: int | None = None) -> Iterator[Callable[[], None]]:
+    """A progress bar over documents on stderr; gives the function to call after each."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (TextColumn("documents"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=total)
+        yield lambda: progress.advance(task)
+
+
 def _print_version(wanted: bool) -> None:
     if wanted:
         print(f"onoma {__version__}")
@@ -62,7 +105,9 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def options(
-    version: Annotated[bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show it.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show it.")
+    ] = False,
 ) -> None:
     """Options of the program itself."""
 
@@ -76,15 +121,10 @@ def convert(
     as_json: Json = False,
 ) -> None:
     """Convert annotated data between formats. Formats are told by name and content where not given."""
-    from rich.console import Console
-    from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
     from onoma.data import convert as convert_file
 
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("documents", total=None)
-        count = convert_file(source, target, source_format, target_format, lambda: progress.advance(task))
+    with _progress() as advance:
+        count = convert_file(source, target, source_format, target_format, advance)
     if as_json:
         _print_json({"documents": count, "target": str(target)})
     else:
@@ -93,7 +133,7 @@ def convert(
 
 @app.command(epilog="Example: onoma info data/drugs    or: onoma info train.conll --json")
 def info(
-    corpus: Annotated[str, typer.Argument(help="Corpus: a file, a folder of splits, or FOLDER:SPLIT.")],
+    corpus: CorpusPath,
     data_format: Annotated[str | None, typer.Option("--format", help=f"Format: {FORMAT_NAMES}.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -104,6 +144,111 @@ def info(
     if as_json:
         _print_json(description.to_dict())
     else:
-        from rich.console import Console
+        _show(render(description))
 
-        Console().print(render(description))
+
+@app.command(epilog='Example: onoma extract "Tom flew to Paris." --labels "person, city"')
+def extract(
+    source: Annotated[str, typer.Argument(help="A text, a file (.txt, .jsonl), or - for standard input.")],
+    labels: Annotated[str, typer.Option(help='What to look for: "person, city".')] = "",
+    types: Annotated[Path | None, typer.Option(help="YAML file of types: name: description.")] = None,
+    model: Model = None,
+    threshold: Threshold = None,
+    overlap: Annotated[Overlap, typer.Option(help="Whether mentions may lie inside of each other, or cross.")] = "flat",
+    output_format: Annotated[
+        Literal["table", "json", "jsonl", "html"], typer.Option("--format", help="How to show what is found.")
+    ] = "table",
+    output: Annotated[Path | None, typer.Option(help="File to write instead of the terminal.")] = None,
+    lines: Annotated[bool, typer.Option("--lines", help="Take each line of plain text as a document.")] = False,
+    backend: Backend = "auto",
+    device: Device = None,
+    batch_size: BatchSize = 64,
+) -> None:
+    """Find entities of any types that you can name. From standard input to jsonl, each line is a document."""
+    from onoma.asking import asked_types, parse_threshold, read_types
+    from onoma.data.texts import STANDARD_INPUT, read_texts
+    from onoma.extractor import load
+    from onoma.rendering import write
+
+    named = [name.strip() for name in labels.split(",") if name.strip()]
+    asked = asked_types([*named, *(read_types(types) if types else ())])
+    limits = parse_threshold(threshold)
+    documents = read_texts(source, by_line=lines or (source == STANDARD_INPUT and output_format == "jsonl"))
+    extractor = load(model, backend, device)
+    found = extractor.annotate(documents, asked, threshold=limits, overlap=overlap, batch_size=batch_size)
+    write(found, [one.name for one in asked], output_format, output)
+
+
+@app.command(epilog="Example: onoma evaluate data/drugs --split test --model runs/drugs")
+def evaluate(
+    corpus: CorpusPath,
+    model: Model = None,
+    split: Annotated[str | None, typer.Option(help="Split of a corpus folder; by default test.")] = None,
+    predictions: Annotated[Path | None, typer.Option(help="Score this file of predictions; no model is run.")] = None,
+    names: Names = "natural",
+    language: Language = None,
+    limit: Limit = None,
+    threshold: Threshold = None,
+    overlap: Annotated[Overlap | None, typer.Option(help="By default nested if the corpus is, else flat.")] = None,
+    backend: Backend = "auto",
+    device: Device = None,
+    batch_size: BatchSize = 64,
+    as_json: Json = False,
+) -> None:
+    """Score a model, or a file of predictions, on a corpus: all types of the corpus are asked for at once."""
+    from onoma.asking import parse_threshold
+    from onoma.evaluation.runs import open_corpus, render_run, run, score_file
+    from onoma.extractor import load
+
+    gold = open_corpus(corpus, split, names=names, language=language, limit=limit)
+    if predictions:
+        outcome = score_file(predictions, gold, limit)
+    else:
+        limits, extractor = parse_threshold(threshold), load(model, backend, device)
+        with _progress(len(gold)) as advance:
+            outcome = run(
+                extractor, gold, threshold=limits, overlap=overlap, batch_size=batch_size, on_document=advance
+            )
+    if as_json:
+        _print_json(outcome.to_dict())
+    else:
+        _show(render_run(outcome))
+
+
+@app.command("tune-thresholds", epilog="Example: onoma tune-thresholds runs/drugs data/drugs --per-type --write")
+def tune_thresholds(
+    model: Annotated[str, typer.Argument(help="Model: a folder or a hub name.")],
+    corpus: CorpusPath,
+    split: Annotated[str | None, typer.Option(help="Split of a corpus folder; by default dev.")] = None,
+    per_type: Annotated[bool, typer.Option("--per-type", help="A threshold for each frequent type, too.")] = False,
+    output: Annotated[Path | None, typer.Option(help="New folder for the model with the new thresholds.")] = None,
+    write: Annotated[bool, typer.Option("--write", help="Write the new thresholds into the model folder.")] = False,
+    names: Names = "natural",
+    language: Language = None,
+    limit: Limit = None,
+    backend: Backend = "auto",
+    device: Device = None,
+    batch_size: BatchSize = 64,
+    as_json: Json = False,
+) -> None:
+    """Find the thresholds that give the best strict F1 on a corpus. Nothing is written unless you say where."""
+    from onoma.evaluation.runs import DEV_SPLITS, open_corpus
+    from onoma.evaluation.tuning import render_tuned, tune
+    from onoma.extractor import load
+
+    gold = open_corpus(corpus, split, usual=DEV_SPLITS, names=names, language=language, limit=limit)
+    extractor = load(model, backend, device)
+    with _progress(len(gold)) as advance:
+        tuned = tune(extractor, gold, per_type=per_type, batch_size=batch_size, on_document=advance)
+    if output:
+        extractor.save_pretrained(output)
+        tuned.config.save(output)
+    if write:
+        tuned.config.save(extractor.folder)
+    if as_json:
+        _print_json(tuned.to_dict())
+    else:
+        _show(render_tuned(tuned))
+        print(
+            f"written to {output or extractor.folder}" if output or write else "to keep these, give --write or --output"
+        )

@@ -77,10 +77,21 @@ def test_the_tables_show_the_scores_and_name_the_measures(report: Report) -> Non
     assert ["micro", "33.33", "33.33", "33.33", "3", "3"] in lines
     assert ["person", "100.00", "50.00", "66.67", "2", "1"] in lines
     assert ["flat", "-", "33.33", "-", "3", "-"] in lines
+    assert ["7+", "-", "-", "-", "0", "0"] in lines  # nothing of that length: no score, rather than zero
+    assert ["2", "-", "0.00", "0.00", "1", "0"] in lines  # "New York" was missed
     assert ["exact", "66.67", "66.67", "66.67", "2", "1", "0", "0", "0"] in lines
     for words in ("same characters, same label", "SemEval 2013", "UniNER", "PUnifiedNER", "1 predictions of labels"):
         assert words in shown
     assert "Type accuracy of right spans: 50.00" in shown
+
+
+def test_a_label_in_brackets_is_shown_as_it_is() -> None:
+    from rich.console import Console
+
+    console = Console(width=150)
+    with console.capture() as capture:
+        console.print(render(evaluate(Corpus("c", [Document.from_spans("Tom", [(0, 3, "[red]")])]), [[]])))
+    assert "[red]" in capture.get()
 
 
 @settings(max_examples=20)

@@ -133,3 +133,13 @@ def test_one_character_of_a_very_long_mention_is_an_overlap() -> None:
     corpus = Corpus("long", [Document.from_spans(text, [gold])])
     result = semeval(Comparison.between(corpus, [entities(text, [predicted])]))
     assert result.partial == SemEvalScores(correct=0, incorrect=0, partial=1, missed=0, spurious=0)
+
+
+def test_among_mentions_of_other_labels_the_first_is_taken_not_the_nearest() -> None:
+    gold, predicted = {(0, 5, "B"), (6, 22, "B")}, {(4, 20, "A"), (21, 23, "B")}
+    # The A takes 0-5, though 6-22 is nearer, so that the B still finds 6-22.
+    expected = SemEvalScores(correct=1, incorrect=1, partial=0, missed=0, spurious=0)
+    assert nervaluate([(gold, predicted)])["type"] == expected
+    text = "a" * 23
+    corpus = Corpus("first", [Document.from_spans(text, gold, annotated=LABELS)])
+    assert semeval(Comparison.between(corpus, [entities(text, sorted(predicted))])).type == expected

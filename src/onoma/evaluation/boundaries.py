@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from onoma.evaluation.columns import Integers, encode, overlap_any
+from onoma.evaluation.columns import Integers, distinct, encode, overlap_any
 from onoma.evaluation.comparison import Comparison, Mentions
 from onoma.evaluation.scores import Breakdown, Scores, ratio, tabulate
 
@@ -27,8 +27,8 @@ def end_only(comparison: Comparison) -> Breakdown:
 def _at_edge(comparison: Comparison, gold_edge: Integers, predicted_edge: Integers) -> Breakdown:
     gold_label, predicted_label = comparison.gold.label, comparison.predicted.label
     gold_codes, predicted_codes = encode((gold_edge, gold_label), (predicted_edge, predicted_label))
-    gold_codes, gold_rows = np.unique(gold_codes, return_index=True)
-    predicted_codes, predicted_rows = np.unique(predicted_codes, return_index=True)
+    gold_codes, gold_rows = distinct(gold_codes)
+    predicted_codes, predicted_rows = distinct(predicted_codes)
     return Breakdown.of(
         tabulate(
             comparison.corpus.labels,
@@ -88,8 +88,8 @@ def spans(comparison: Comparison) -> SpanScores:
     """Span F and type accuracy; see `SpanScores`."""
     gold, predicted = comparison.gold, comparison.predicted
     gold_codes, predicted_codes = encode((gold.start, gold.end), (predicted.start, predicted.end))
-    gold_spans, predicted_spans = np.unique(gold_codes), np.unique(predicted_codes)
-    common = len(np.intersect1d(gold_spans, predicted_spans, assume_unique=True))
+    (gold_spans, _), (predicted_spans, _) = distinct(gold_codes), distinct(predicted_codes)
+    common = int(np.isin(gold_spans, predicted_spans).sum())
     return SpanScores(
         Scores(len(gold_spans), len(predicted_spans), common, common),
         span_correct=int(np.isin(predicted_codes, gold_codes).sum()),

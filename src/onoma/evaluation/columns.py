@@ -12,19 +12,31 @@ Booleans = NDArray[np.bool_]
 def encode(left: tuple[Integers, ...], right: tuple[Integers, ...]) -> tuple[Integers, Integers]:
     """One number for each row of two tables: equal rows get the same number, and the numbers sort as the rows do.
 
+    The columns hold numbers from 0 on.
+
     >>> left, right = (np.array([7, 7]), np.array([1, 2])), (np.array([7]), np.array([2]))
     >>> [codes.tolist() for codes in encode(left, right)]
     [[0, 1], [1]]
     """
-    columns = [np.concatenate(pair) for pair in zip(left, right, strict=True)]
-    order = np.lexsort(columns[::-1])
-    changes = np.zeros(len(order), dtype=bool)
-    for column in columns:
-        sorted_column = column[order]
-        changes[1:] |= sorted_column[1:] != sorted_column[:-1]
-    codes = np.empty(len(order), dtype=np.int64)
-    codes[order] = np.cumsum(changes)
+    codes = np.zeros(len(left[0]) + len(right[0]), dtype=np.int64)
+    for pair in zip(left, right, strict=True):
+        column = np.concatenate(pair)
+        size = int(column.max(initial=0)) + 1
+        if (int(codes.max(initial=0)) + 1) * size > np.iinfo(np.int64).max:
+            codes = _ranks(codes)
+        codes = codes * size + column
+    codes = _ranks(codes)
     return codes[: len(left[0])], codes[len(left[0]) :]
+
+
+def _ranks(values: Integers) -> Integers:
+    return np.unique(values, return_inverse=True)[1].astype(np.int64)
+
+
+def distinct(codes: Integers) -> tuple[Integers, Integers]:
+    """The different codes in rising order, and for each the first row that has it."""
+    values, rows = np.unique(codes, return_index=True)
+    return values, rows.astype(np.int64)
 
 
 def overlap_any(start: Integers, end: Integers, other_start: Integers, other_end: Integers) -> Booleans:
@@ -49,20 +61,17 @@ def overlap_pairs(
     A sweep from left to right that keeps the spans still open on each side: its cost is that of sorting
     plus one step a pair, however long the documents are.
     """
-    alone = ~overlap_any(start, end, other_start, other_end), ~overlap_any(other_start, other_end, start, end)
-    sides = ((start, end), (other_start, other_end))
-    events = sorted(
-        (int(begin), int(stop), side, int(row))
-        for side, (begins, stops) in enumerate(sides)
-        for row in np.flatnonzero(~alone[side])
-        for begin, stop in [(begins[row], stops[row])]
-    )
+    spans = (start, end), (other_start, other_end)
+    events: list[tuple[int, int, int, int]] = []  # start, end, side, row
+    for side, (starts, ends) in enumerate(spans):
+        rows = np.flatnonzero(overlap_any(starts, ends, *spans[1 - side]))
+        events += zip(starts[rows].tolist(), ends[rows].tolist(), [side] * len(rows), rows.tolist(), strict=True)
     pairs: list[tuple[int, int]] = []
     still_open: list[list[tuple[int, int]]] = [[], []]  # for each side (end, row)
-    for begin, stop, side, row in events:
+    for begin, stop, side, row in sorted(events):
         facing = [(far_end, far_row) for far_end, far_row in still_open[1 - side] if far_end > begin]
         still_open[1 - side] = facing
         still_open[side].append((stop, row))
         pairs.extend((row, far_row) if side == 0 else (far_row, row) for _, far_row in facing)
-    rows = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-    return rows[:, 0], rows[:, 1]
+    table = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    return table[:, 0], table[:, 1]

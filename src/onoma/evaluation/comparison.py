@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from onoma.entities import Corpus, Document, Entity
 from onoma.errors import OnomaError
-from onoma.evaluation.columns import Booleans, Integers, encode
+from onoma.evaluation.columns import Booleans, Integers, distinct, encode
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,8 +73,8 @@ class Comparison:
             (gold_table.start, gold_table.end, gold_table.label),
             (predicted_table.start, predicted_table.end, predicted_table.label),
         )
-        gold_codes, gold_rows = np.unique(gold_codes, return_index=True)
-        predicted_codes, predicted_rows = np.unique(predicted_codes, return_index=True)
+        gold_codes, gold_rows = distinct(gold_codes)
+        predicted_codes, predicted_rows = distinct(predicted_codes)
         return cls(
             corpus,
             offsets,

@@ -41,17 +41,23 @@ def _percent(*values: float) -> list[str]:
 
 
 def _row(scores: Scores | Recall | Averages) -> list[str]:
-    """P, R, F1, gold, predicted; "-" for what is not defined."""
+    """P, R, F1, gold, predicted; "-" for what is not defined, which is not the same as zero."""
+    if isinstance(scores, Averages):
+        return [*_percent(scores.precision, scores.recall, scores.f1), "-", "-"]
+    recall = _percent(scores.recall)[0] if scores.gold else "-"
     if isinstance(scores, Recall):
-        return ["-", *_percent(scores.recall), "-", str(scores.gold), "-"]
-    values = _percent(scores.precision, scores.recall, scores.f1)
-    return [*values, "-", "-"] if isinstance(scores, Averages) else [*values, str(scores.gold), str(scores.predicted)]
+        return ["-", recall, "-", str(scores.gold), "-"]
+    precision = _percent(scores.precision)[0] if scores.predicted else "-"
+    f1 = _percent(scores.f1)[0] if scores.gold or scores.predicted else "-"
+    return [precision, recall, f1, str(scores.gold), str(scores.predicted)]
 
 
 def _score_table(title: str, first: str, rows: Mapping[str, Scores | Recall | Averages]) -> Table:
+    from rich.text import Text
+
     table = _table(title, first, "P", "R", "F1", "gold", "predicted")
     for name, scores in rows.items():
-        table.add_row(name, *_row(scores))
+        table.add_row(Text(name), *_row(scores))  # a label may look like rich's markup
     return table
 
 

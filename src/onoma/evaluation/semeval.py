@@ -90,12 +90,10 @@ def semeval(comparison: Comparison) -> SemEval:
     inexact = _take_first(predicted_row, gold_row, in_order[free[in_order]])
 
     other_label = gold.label[gold_row] != predicted.label[predicted_row]
-    distance = np.abs(gold.start[gold_row] - predicted.start[predicted_row])
-    distance += np.abs(gold.end[gold_row] - predicted.end[predicted_row])
+    distance = _distance(gold.take(gold_row), predicted.take(predicted_row))
     distance[other_label] = 0  # nearness decides among mentions of the right label only
-    nearest = np.lexsort((gold_row, distance, other_label, predicted_row))
-    typed = _take_first(predicted_row, gold_row, nearest)
-    right_label = sum(not other_label[row] for row in typed)
+    typed = _take_first(predicted_row, gold_row, np.lexsort((gold_row, distance, other_label, predicted_row)))
+    right_label = len(typed) - int(other_label[typed].sum())
 
     def scores(correct: int, incorrect: int = 0, partial: int = 0) -> SemEvalScores:
         paired = correct + incorrect + partial
@@ -108,6 +106,12 @@ def semeval(comparison: Comparison) -> SemEval:
         partial=scores(fully_right + same_offsets, partial=len(inexact)),
         type=scores(fully_right + right_label, incorrect=len(typed) - right_label),
     )
+
+
+def _distance(gold: Mentions, predicted: Mentions) -> Integers:
+    """How many characters the two boundaries of each pair lie apart."""
+    apart: Integers = np.abs(gold.start - predicted.start) + np.abs(gold.end - predicted.end)
+    return apart
 
 
 def _pair_by_offsets(gold: Mentions, predicted: Mentions) -> tuple[Booleans, Booleans]:
@@ -123,7 +127,7 @@ def _rank_among_equals(codes: Integers) -> Integers:
     return np.arange(len(codes)) - np.searchsorted(codes, codes, side="left")
 
 
-def _take_first(predicted_row: Integers, gold_row: Integers, order: Integers) -> list[int]:
+def _take_first(predicted_row: Integers, gold_row: Integers, order: Integers) -> Integers:
     """Walk the overlapping pairs in the given order and keep each whose two mentions are both still free."""
     used_predicted: set[int] = set()
     used_gold: set[int] = set()
@@ -134,4 +138,4 @@ def _take_first(predicted_row: Integers, gold_row: Integers, order: Integers) ->
             used_predicted.add(predicted)
             used_gold.add(gold)
             kept.append(row)
-    return kept
+    return np.array(kept, dtype=np.int64)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from onoma.evaluation.columns import Integers, encode
+from onoma.evaluation.columns import Integers, distinct, encode
 from onoma.evaluation.comparison import Comparison, Mentions
 from onoma.evaluation.scores import Averages, Breakdown, Scores, tabulate
 
@@ -45,8 +45,8 @@ def normalise(text: str) -> str:
 def normalised_strings(comparison: Comparison) -> Breakdown:
     """As UniNER scores: sets of (document, label, normalised string), so each string counts once a document."""
     gold, predicted = _encode_strings(comparison, normalise)
-    gold, gold_rows = np.unique(gold, return_index=True)
-    predicted, predicted_rows = np.unique(predicted, return_index=True)
+    gold, gold_rows = distinct(gold)
+    predicted, predicted_rows = distinct(predicted)
     return Breakdown.of(
         tabulate(
             comparison.corpus.labels,
@@ -79,11 +79,13 @@ def plain_strings(comparison: Comparison) -> Breakdown:
 
 def _encode_strings(comparison: Comparison, change: Callable[[str], str]) -> tuple[Integers, Integers]:
     """One number for each mention, the same for those of one document, label and changed string."""
-    numbers: dict[str, int] = {}
+    numbers: dict[str, int] = {}  # of changed strings
+    number_of: dict[str, int] = {}  # of strings as they stand, so that each is changed only once
 
     def columns(mentions: Mentions) -> tuple[Integers, ...]:
         strings = mentions.text.tolist()
-        changed = {text: numbers.setdefault(change(text), len(numbers)) for text in set(strings)}
-        return mentions.document, mentions.label, np.array([changed[text] for text in strings], dtype=np.int64)
+        for text in set(strings).difference(number_of):
+            number_of[text] = numbers.setdefault(change(text), len(numbers))
+        return mentions.document, mentions.label, np.array([number_of[text] for text in strings], dtype=np.int64)
 
     return encode(columns(comparison.gold), columns(comparison.predicted))

@@ -11,7 +11,8 @@ from onoma.text.words import Spans
 
 _ABBREVIATIONS = ("Mr", "Mrs", "Ms", "Dr", "Prof", "St", "vs", "Fig", "No", "al", "Sen", "Gen", "Rep", "Jr", "cf", "ca")
 _END = re.compile(
-    r"(?<!\b\w)"  # an initial: J. Smith
+    r"(?=[.!?])"  # told first, so that the look-behinds are rarely tried
+    + r"(?<!\b\w)"  # an initial: J. Smith
     + "".join(rf"(?<!\b{abbreviation})" for abbreviation in _ABBREVIATIONS)
     + r"[.!?]+[\"'”’)\]»]*(?=\s)"
     + r"|[。！？…｡]+[”’」』）]*"

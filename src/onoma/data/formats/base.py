@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from reprlib import Repr
 
-from onoma.entities import Document
+from onoma.entities import Document, Entity
 from onoma.errors import DataError, OnomaError
 
 
@@ -27,6 +28,15 @@ class Format:
     write: Callable[[Iterable[Document], Path], int]
 
 
+_SHORT = Repr()
+_SHORT.maxstring = _SHORT.maxother = 80
+
+
+def shown(value: object) -> str:
+    """A value as an error message shows it, on one line and cut short."""
+    return _SHORT.repr(value)
+
+
 @contextmanager
 def located(path: Path, line: int | None = None, fix: str = "") -> Iterator[None]:
     """Say in which file and line an error of the block arose."""
@@ -38,13 +48,18 @@ def located(path: Path, line: int | None = None, fix: str = "") -> Iterator[None
         raise DataError(str(error), path=path, line=line, fix=fix) from None
 
 
+def mention(text: str, start: int, end: int, label: str) -> Entity:
+    """One mention, checked by itself, so that an error can name the line of a file that holds it."""
+    return Document.from_spans(text, [(start, end, label)]).entities[0]
+
+
 def check_mention(found: str, written: str) -> None:
     """Compare what stands at the offsets of a mention with what the file says of it; white space may differ.
 
     A difference means that the offsets count something else (bytes, other line ends), or that the text was edited.
     """
     if "".join(found.split()) != "".join(written.split()):
-        raise OnomaError(f"the mention is given as {written!r}, but the text reads {found!r} at its offsets")
+        raise OnomaError(f"the mention is given as {shown(written)}, but the text reads {shown(found)} at its offsets")
 
 
 OFFSETS_FIX = "count offsets in characters of the text as it stands in the file, from 0, end exclusive"

@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from onoma.data.files import atomic_folder, read_bytes, read_lines
-from onoma.data.formats.base import OFFSETS_FIX, Format, check_mention, located
+from onoma.data.formats.base import OFFSETS_FIX, Format, check_mention, located, mention, shown
 from onoma.entities import Document, Entity
 from onoma.errors import DataError, OnomaError
 
@@ -74,40 +74,40 @@ def _read_pair(text_file: Path) -> tuple[Document, int]:
     annotation = text_file.with_suffix(".ann")
     if not annotation.exists():  # nobody has labelled this text
         return Document(text, annotated=frozenset(), id=text_file.stem), 0
-    spans, discontinuous = [], 0
+    entities, discontinuous = [], 0
     for number, row in read_lines(annotation):
         row = row.removesuffix("\r")
         if not row.strip() or _OTHER_ROW.match(row):
             continue
         with located(annotation, number, OFFSETS_FIX):
-            start, end, label, parted = _parse_mention(row, text, annotation, number)
-        spans.append((start, end, label))
+            entity, parted = _parse_mention(row, text, annotation, number)
+        entities.append(entity)
         discontinuous += parted
-    with located(annotation):
-        return Document.from_spans(text, spans, id=text_file.stem), discontinuous
+    return Document(text, tuple(entities), id=text_file.stem), discontinuous
 
 
-def _parse_mention(row: str, text: str, path: Path, line: int) -> tuple[int, int, str, bool]:
+def _parse_mention(row: str, text: str, path: Path, line: int) -> tuple[Entity, bool]:
+    """The mention of a row, and whether it leaves something out between its parts."""
     match = _MENTION.fullmatch(row)
     if not match:
         raise DataError("the row is not a mention of standoff annotation", path=path, line=line, fix=_ROW_FIX)
     label, extent, written = match.groups()
     parts = [(int(start), int(end)) for start, end in (part.split(" ") for part in extent.split(";"))]
-    start, end = parts[0][0], parts[-1][1]
-    ordered = [offset for part in parts for offset in part]
-    if start == end or ordered != sorted(ordered) or end > len(text):
-        raise OnomaError(f"the mention {extent} is empty, out of order or outside of the {len(text)} characters")
+    offsets = [offset for part in parts for offset in part]
+    if offsets != sorted(offsets):
+        raise OnomaError(f"the offsets {shown(extent)} are out of order")
+    entity = mention(text, offsets[0], offsets[-1], _unescape(label))
     if written is not None:
         check_mention(" ".join(text[begin:stop] for begin, stop in parts), written)
     gaps = (text[stop:begin] for (_, stop), (begin, _) in pairwise(parts))
-    return start, end, _unescape(label), any(gap.strip() for gap in gaps)
+    return entity, any(gap.strip() for gap in gaps)
 
 
 def _unescape(label: str) -> str:
     try:
         return unquote(label, errors="strict")
     except UnicodeDecodeError:
-        raise OnomaError(f"the type {label!r} has %XX escapes that are not UTF-8") from None
+        raise OnomaError(f"the type {shown(label)} has %XX escapes that are not UTF-8") from None
 
 
 def _escape(label: str) -> str:

@@ -17,7 +17,7 @@ from itertools import islice
 from pathlib import Path
 
 from onoma.data.files import atomic_write, read_lines
-from onoma.data.formats.base import Format, located
+from onoma.data.formats.base import Format, located, shown
 from onoma.data.formats.json_values import parse
 from onoma.data.formats.spans import Span, first_overlap, from_tokens, to_tokens
 from onoma.entities import Document
@@ -117,7 +117,7 @@ def _add_line(sentence: _Sentence, line: str, path: Path, number: int) -> None:
     if len(columns) < 2:
         raise DataError("the line has one column, a token and a tag are needed", path=path, line=number, fix=_FIX)
     if not _TAG.fullmatch(columns[-1]):
-        raise DataError(f"{columns[-1]!r} is not a tag", path=path, line=number, fix=_FIX)
+        raise DataError(f"{shown(columns[-1])} is not a tag", path=path, line=number, fix=_FIX)
     sentence.line = sentence.line or number
     sentence.tokens.append(columns[0] or " ")  # a line that begins with its separator has a space for a token
     sentence.tags.append(columns[-1])
@@ -136,12 +136,12 @@ def _lines(document: Document) -> Iterator[str]:
     """The lines of a sentence; an OnomaError where columns cannot hold it."""
     overlap = first_overlap(document.entities)
     if overlap:
-        first, second = (f"{entity.text!r} ({entity.label})" for entity in overlap)
+        first, second = (f"{shown(entity.text)} ({shown(entity.label)})" for entity in overlap)
         raise OnomaError(f"columns cannot hold mentions that overlap, such as {first} and {second}")
     tokens, spans, text = to_tokens(document)
     broken = next(filter(_BREAK.search, [*tokens, *document.labels]), None)
     if broken is not None:
-        raise OnomaError(f"columns cannot hold {broken!r}, for a tab or a line break would end the column")
+        raise OnomaError(f"columns cannot hold {shown(broken)}, for a tab or a line break would end the column")
     # without a text in front, the reader would take these at the head of a sentence for something else
     if not tokens or tokens[0] == _DOCUMENT_START or tokens[0].startswith("\ufeff"):
         text = document.text

@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from onoma.data.files import atomic_write_bytes, open_bytes, read_bytes
-from onoma.data.formats.base import Format
+from onoma.data.formats.base import Format, shown
 from onoma.data.formats.spans import Span, aligned, first_overlap, tile
 from onoma.entities import Document
 from onoma.errors import DataError, OnomaError
@@ -97,7 +97,7 @@ def _read(path: Path) -> Iterator[Document]:
         yield from map(_from_doc, docs)
     except Exception as error:  # a damaged file can make spaCy, msgpack or numpy raise anything
         fix = "write the file again with DocBin.to_disk, or name its true format"
-        raise DataError(f"this is not a sound DocBin of spaCy ({error})", path=path, fix=fix) from None
+        raise DataError(f"this is not a sound DocBin of spaCy ({shown(error)})", path=path, fix=fix) from None
 
 
 def _write(documents: Iterable[Document], path: Path) -> int:

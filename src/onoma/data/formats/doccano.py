@@ -26,7 +26,10 @@ def _decode(record: Record) -> Document:
 
 def _encode(document: Document) -> dict[str, Any]:
     row: dict[str, Any] = {} if document.id is None else {"id": document.id}
-    return row | {"text": document.text, "label": [list(entity.key) for entity in document.entities]}
+    row["text"] = document.text
+    if document.annotated is None or document.annotated:
+        row["label"] = [list(entity.key) for entity in document.entities]
+    return row
 
 
 def _recognise(fields: dict[str, Any]) -> bool:

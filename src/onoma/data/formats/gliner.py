@@ -12,14 +12,21 @@ EXAMPLE = '{"tokenized_text": ["Tom", "flew"], "ner": [[0, 0, "person"]]} (token
 
 
 def _decode(record: Record) -> Document:
-    spans = [(first, last + 1, label) for first, last, label in record.triples("ner")]
-    text = record.text("text") if "text" in record else None
-    return from_tokens(record.texts("tokenized_text"), spans, text=text)
+    """A record without "ner" is a text that nobody has labelled."""
+    mentions = record.triples("ner") if "ner" in record else []
+    return from_tokens(
+        record.texts("tokenized_text"),
+        [(first, last + 1, label) for first, last, label in mentions],
+        text=record.text("text") if "text" in record else None,
+        annotated=None if "ner" in record else (),
+    )
 
 
 def _encode(document: Document) -> dict[str, Any]:
     tokens, spans, text = to_tokens(document)
-    row: dict[str, Any] = {"tokenized_text": tokens, "ner": [[first, end - 1, label] for first, end, label in spans]}
+    row: dict[str, Any] = {"tokenized_text": tokens}
+    if document.annotated is None or document.annotated:
+        row["ner"] = [[first, end - 1, label] for first, end, label in spans]
     return row if text is None else row | {"text": text}
 
 

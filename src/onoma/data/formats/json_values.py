@@ -66,6 +66,8 @@ def _check_characters(value: Any, source: str, path: Path, line: int) -> None:
         return
     try:
         json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except RecursionError as error:
+        _raise_broken(error, path, line)
     except UnicodeEncodeError:
         message = "a \\u escape holds only half of a surrogate pair, which is no character"
         raise DataError(message, path=path, line=line, fix="mend or remove the escape") from None

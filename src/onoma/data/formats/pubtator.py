@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from onoma.data.files import atomic_write, read_lines
-from onoma.data.formats.base import OFFSETS_FIX, Format, check_mention, located
+from onoma.data.formats.base import OFFSETS_FIX, Format, check_mention, located, mention, shown
 from onoma.data.formats.spans import Span
 from onoma.entities import Document
 from onoma.errors import DataError
@@ -21,9 +21,7 @@ _TEXT_LINE = re.compile(r"([^|\t]+)\|([ta])\|(.*)", re.DOTALL)
 _NUMBER = re.compile(r"[0-9]{1,18}")
 _RELATION = re.compile(r"[^\W\d][\w-]*")
 _SAFE_ID = re.compile(r"[\w.:-]+")
-_FIX = (
-    "begin a document with 123|t|title and 123|a|abstract, then one tabbed row a mention: 123 0 5 text type"
-)
+_FIX = "begin a document with 123|t|title and 123|a|abstract, then one tabbed row a mention: 123 0 5 text type"
 
 
 @dataclass(slots=True)
@@ -31,18 +29,18 @@ class _Entry:
     """What has been read of one document."""
 
     id: str
-    line: int
     title: str
     abstract: str | None = None
     mentions: list[tuple[int, Span, str]] = field(default_factory=list)  # line, offsets and label, text
 
     def document(self, path: Path) -> Document:
         text = f"{self.title} {self.abstract}" if self.abstract else self.title
-        for line, (start, end, _), written in self.mentions:
+        entities = []
+        for line, span, written in self.mentions:
             with located(path, line, OFFSETS_FIX):
-                check_mention(text[start:end], written)
-        with located(path, self.line, OFFSETS_FIX):
-            return Document.from_spans(text, [span for _, span, _ in self.mentions], id=self.id)
+                entities.append(mention(text, *span))
+                check_mention(entities[-1].text, written)
+        return Document(text, tuple(entities), id=self.id)
 
 
 def _read(path: Path) -> Iterator[Document]:
@@ -53,7 +51,7 @@ def _read(path: Path) -> Iterator[Document]:
         if text_line and text_line[2] == "t":
             if entry:
                 yield entry.document(path)
-            entry = _Entry(text_line[1], number, text_line[3])
+            entry = _Entry(text_line[1], text_line[3])
         elif line.strip():
             _add_line(entry, line, path, number)
     if entry:
@@ -65,7 +63,7 @@ def _add_line(entry: _Entry | None, line: str, path: Path, number: int) -> None:
     columns = line.split("\t")
     name = text_line[1] if text_line else columns[0]
     if entry is None or name != entry.id:
-        message = f"the line belongs to document {name[:40]!r}, whose title line does not stand before it"
+        message = f"the line belongs to document {shown(name)}, whose title line does not stand before it"
         raise DataError(message, path=path, line=number, fix=_FIX)
     if text_line:
         if entry.abstract is not None:
@@ -94,8 +92,8 @@ def _lines(document: Document, number: int, path: Path) -> Iterator[str]:
     name = document.id if document.id and _SAFE_ID.fullmatch(document.id) else str(number)
     yield f"{name}|t|{document.text}\n{name}|a|\n"
     for start, end, label in (entity.key for entity in document.entities):
-        mention = document.text[start:end].replace("\t", " ")
-        yield f"{name}\t{start}\t{end}\t{mention}\t{label}\n"
+        written = document.text[start:end].replace("\t", " ")
+        yield f"{name}\t{start}\t{end}\t{written}\t{label}\n"
     yield "\n"
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from onoma.data.files import atomic_write, plain_suffix
-from onoma.data.formats.base import Format, located
+from onoma.data.formats.base import Format, located, shown
 from onoma.data.formats.json_values import read_values
 from onoma.entities import Document
 from onoma.errors import DataError
@@ -39,7 +39,7 @@ class Record:
             raise self.error(f"the key {key!r} is missing")
         value = self.fields[key]
         if not accepts(value):
-            raise self.error(f"{key!r} must be {wanted}, got {_shown(value)}")
+            raise self.error(f"{key!r} must be {wanted}, got {shown(value)}")
         return value
 
     def text(self, key: str) -> str:
@@ -75,11 +75,6 @@ class Record:
         return [(start, end, label) for start, end, label in values]
 
 
-def _shown(value: Any) -> str:
-    shown = f"{str(value)[:60]!r}" if isinstance(value, str) else str(value)[:60]
-    return f"{shown} ({type(value).__name__})"
-
-
 def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
@@ -109,7 +104,7 @@ def read_records(path: Path, example: str) -> Iterator[Record]:
     for line, value in read_values(path):
         if not isinstance(value, dict):
             fix = f"a record looks like {example}"
-            raise DataError(f"a record must be a JSON object, got {_shown(value)}", path=path, line=line, fix=fix)
+            raise DataError(f"a record must be a JSON object, got {shown(value)}", path=path, line=line, fix=fix)
         yield Record(value, path, line, example)
 
 

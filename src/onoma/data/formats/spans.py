@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from onoma.data.formats.base import shown
 from onoma.entities import Document, Entity
 from onoma.errors import OnomaError
 from onoma.text.alignment import align
@@ -35,7 +36,9 @@ def from_tokens(
     characters = []
     for first, end, label in spans:
         if not 0 <= first < end <= len(words):
-            raise OnomaError(f"the mention {first}-{end} ({label}) is empty or outside of the {len(words)} tokens")
+            raise OnomaError(
+                f"the mention {first}-{end} ({shown(label)}) is empty or outside of the {len(words)} tokens"
+            )
         characters.append((words[first][0], words[end - 1][1], label))
     return Document.from_spans(text, characters, annotated=annotated, words=words)
 
@@ -72,7 +75,7 @@ def locate(tokens: Sequence[str], text: str) -> list[tuple[int, int]]:
     for token in tokens:
         start = text.find(token, position)
         if start < 0:
-            raise OnomaError(f"the token {token!r} does not stand in the text after character {position}")
+            raise OnomaError(f"the token {shown(token)} does not stand in the text after character {position}")
         position = start + len(token)
         offsets.append((start, position))
     return offsets

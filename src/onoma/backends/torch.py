@@ -1,0 +1,68 @@
+"""Models run by PyTorch: saving them to a folder and loading them from one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from onoma.config import ModelConfig
+from onoma.errors import OnomaError
+from onoma.subwords import Subwords
+from onoma.systems.binder.model import Binder
+from onoma.systems.binder.options import BinderOptions
+from onoma.systems.binder.torch_runtime import TorchBinder
+from onoma.systems.blocks.encoders import ENCODER_FOLDER, empty_encoder
+
+WEIGHTS = "model.safetensors"
+TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
+
+
+def save(
+    model: Binder, config: ModelConfig, tokenizer_folder: str | os.PathLike[str], folder: str | os.PathLike[str]
+) -> None:
+    """Write configuration, tokenizer and weights of a trained model into a folder."""
+    from safetensors.torch import save_file
+
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in TOKENIZER_FILES:
+        source = Path(tokenizer_folder) / name
+        if source.is_file() and source.parent.resolve() != folder.resolve():
+            shutil.copyfile(source, folder / name)
+    encoder: Any = model.text_encoder
+    encoder.config.save_pretrained(folder / ENCODER_FOLDER)
+    temporary = folder / f"{WEIGHTS}.partial"
+    save_file({name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}, temporary)
+    os.replace(temporary, folder / WEIGHTS)
+    config.save(folder)
+
+
+def load(folder: str | os.PathLike[str], device: str | None = None) -> TorchBinder:
+    """Load a model folder; on a GPU if there is one, unless told otherwise."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    folder = Path(folder)
+    config = ModelConfig.load(folder)
+    if config.system != "binder":
+        raise OnomaError(f"this version of Onoma has no system {config.system!r}; it has: binder")
+    model = build(config, folder)
+    if not (folder / WEIGHTS).is_file():
+        raise OnomaError(f"{folder} has no {WEIGHTS}, which the torch backend needs")
+    try:
+        model.load_state_dict(load_file(folder / WEIGHTS))
+    except (SafetensorError, RuntimeError) as error:
+        raise OnomaError(f"{folder / WEIGHTS} does not fit its config.json ({error}); get the model again") from error
+    place = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    return TorchBinder(model.to(place).eval(), config, Subwords.load(folder))
+
+
+def build(config: ModelConfig, folder: str | os.PathLike[str]) -> Binder:
+    """An untrained model of the shape that a configuration describes."""
+    options = BinderOptions.of(config.options)
+    type_encoder = None if options.shared_encoder or options.types == "atomic" else empty_encoder(folder)
+    return Binder(empty_encoder(folder), type_encoder, options, config.max_tokens, len(config.types))

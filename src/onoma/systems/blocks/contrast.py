@@ -1,0 +1,43 @@
+"""InfoNCE over places of a text, with a learned threshold among them."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def contrast(sim: Tensor, anchor: Tensor | None, gold: Tensor, candidate: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
+    """The two terms of BINDER's augmented loss, equations 5 and 9 (or 6, 7 and 8 for positions).
+
+    For every gold place p of a type k, against all candidates that are not gold for k and the threshold:
+
+        entity    = -log( exp(sim_p) / (exp(sim_p) + Σ_negatives exp(sim) + exp(anchor)) )
+
+    and for every pair of a window and a type that is annotated there, present or absent:
+
+        threshold = -log( exp(anchor) / (exp(anchor) + Σ_negatives exp(sim)) )
+
+    Args:
+        sim: similarities (windows, types, places).
+        anchor: similarity of the threshold (windows, types), or None to learn no threshold.
+        gold: places that are mentions of the type (windows, types, places).
+        candidate: places that exist (windows, 1, places).
+        known: types that are annotated in the window (windows, types).
+
+    Returns:
+        The mean entity term over gold places and the mean threshold term over pairs (0 without an anchor).
+    """
+    negatives = sim.masked_fill(gold | ~candidate, -torch.inf)
+    if anchor is not None:
+        negatives = torch.cat([negatives, anchor.unsqueeze(-1)], dim=-1)
+    against = torch.logsumexp(negatives, dim=-1)  # (windows, types)
+    positives = gold & candidate & known.unsqueeze(-1)
+    term = torch.logaddexp(sim, against.unsqueeze(-1)) - sim
+    entity = _mean(term, positives)
+    if anchor is None:
+        return entity, sim.new_zeros(())
+    return entity, _mean(against - anchor, known)
+
+
+def _mean(values: Tensor, chosen: Tensor) -> Tensor:
+    return values.masked_fill(~chosen, 0.0).sum() / chosen.sum().clamp(min=1)

@@ -1,0 +1,48 @@
+"""Pretrained encoders from a hub name or a folder, and where they are kept in a model folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import AutoConfig, AutoModel, AutoTokenizer
+
+from onoma.errors import OnomaError
+
+ENCODER_FOLDER = "encoder"
+
+
+def load_encoder(name: str | os.PathLike[str]) -> nn.Module:
+    """The pretrained encoder of a hub name or folder, without its pooling layer."""
+    try:
+        return _without_pooler(AutoModel.from_pretrained(name, dtype=torch.float32))
+    except (OSError, ValueError) as error:
+        raise OnomaError(f"cannot load the encoder {name!r}: {error}. Give a hub name or a model folder.") from error
+
+
+def empty_encoder(folder: str | os.PathLike[str]) -> nn.Module:
+    """An encoder of the kind that a model folder describes, its weights still to be filled in."""
+    return _without_pooler(AutoModel.from_config(AutoConfig.from_pretrained(Path(folder) / ENCODER_FOLDER)))
+
+
+def save_tokenizer(encoder_name: str, folder: str | os.PathLike[str]) -> None:
+    """Write the encoder's tokenizer.json into a model folder."""
+    AutoTokenizer.from_pretrained(encoder_name).save_pretrained(folder)
+    if not (Path(folder) / "tokenizer.json").is_file():
+        raise OnomaError(f"the tokenizer of {encoder_name!r} has no fast version, which Onoma needs")
+
+
+def _without_pooler(encoder: Any) -> nn.Module:
+    if hasattr(encoder, "pooler"):
+        encoder.pooler = None
+    module: nn.Module = encoder
+    return module
+
+
+def mean_pool(states: Tensor, mask: Tensor) -> Tensor:
+    """The mean of the states that are no padding: (batch, tokens, d) -> (batch, d)."""
+    weight = mask.unsqueeze(-1).to(states.dtype)
+    return (states * weight).sum(1) / weight.sum(1).clamp(min=1)

@@ -1,0 +1,131 @@
+"""Recipes: a training run as a YAML file, checked before anything is loaded."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from copy import deepcopy
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt, ValidationError
+
+from onoma.errors import OnomaError
+from onoma.systems.binder.options import BinderOptions
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class CorpusRecipe(_Strict):
+    """Where documents come from: a corpus folder (below `--data`) and its splits."""
+
+    path: str
+    train: str | None = "train"  # None: the corpus is only measured on
+    dev: str | None = "dev"
+    test: str | None = "test"
+    dev_share: float = Field(default=0.1, gt=0, lt=1)  # cut from train where there is no dev split
+    limit: PositiveInt | None = None  # documents of train, chosen by chance
+    dev_limit: PositiveInt | None = None  # documents of dev, likewise
+    names: Literal["inventory", "natural", "labels"] | None = None  # other than the others have
+    share: float = Field(default=1.0, gt=0)  # how much more often its windows are drawn than its size says
+
+
+class DataRecipe(_Strict):
+    """Corpora, how their types are named, and how they are cut and mixed."""
+
+    corpora: list[CorpusRecipe] = Field(min_length=1)
+    names: Literal["inventory", "natural", "labels"] = "inventory"
+    language: str | None = None
+    windows: Literal["across", "sentence"] = "across"
+    drop_empty: bool = True  # windows without an entity are left out of training, as BINDER does
+    sampling: Literal["proportional", "uniform"] | PositiveFloat = "proportional"
+    cap: PositiveInt | None = None
+    draws: PositiveInt | None = None  # windows an epoch; by default as many as there are
+    most_types: PositiveInt | None = None  # asked in one batch; more are sampled
+
+
+class TrainingRecipe(_Strict):
+    """The optimiser's side."""
+
+    epochs: PositiveFloat = 20
+    max_steps: int = -1
+    batch_size: PositiveInt = 8
+    accumulation: PositiveInt = 1
+    rate: PositiveFloat = 3e-5
+    head_rate: PositiveFloat | None = None  # of everything that is not pretrained; by default the same
+    weight_decay: float = 0.01
+    warmup: float = Field(default=0.1, ge=0, lt=1)
+    max_grad_norm: float = 1.0
+    evaluate_every: PositiveInt = 100  # steps
+    patience: PositiveInt = 20  # evaluations without a better dev F1
+    bf16: bool = True
+    workers: NonNegativeInt = 2
+    checkpoints: bool = True  # to resume after a kill
+    type_dropout: float = Field(default=0.0, ge=0, le=1)  # types given without their description
+    threshold_on: Literal["paper", "dev"] = "paper"
+
+
+class _BinderChoice(_Strict):
+    options: BinderOptions
+
+
+class Recipe(_Strict):
+    """A whole training run."""
+
+    system: Literal["binder"]
+    encoder: str
+    seed: NonNegativeInt = 0
+    max_tokens: int = Field(default=256, ge=130)
+    overlap: NonNegativeInt = 16
+    data: DataRecipe
+    options: dict[str, Any] = {}
+    training: TrainingRecipe = TrainingRecipe()
+
+    def binder_options(self) -> BinderOptions:
+        """The options of the system, checked."""
+        return _BinderChoice(options=self.options).options  # type: ignore[arg-type]  # pydantic makes it of a dict
+
+
+def load_recipe(source: str | os.PathLike[str] | dict[str, Any], changes: Sequence[str] = ()) -> Recipe:
+    """Read a recipe and change single values of it, as `--set training.epochs=3` does."""
+    values = deepcopy(source) if isinstance(source, dict) else _read(Path(source))
+    for change in changes:
+        _change(values, change)
+    try:
+        recipe = Recipe.model_validate(values)
+        recipe.binder_options()
+    except ValidationError as error:
+        lines = [f"  {'.'.join(map(str, one['loc']))}: {one['msg']} (got {one['input']!r})" for one in error.errors()]
+        raise OnomaError("the recipe is not right:\n" + "\n".join(lines)) from error
+    return recipe
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        values = yaml.safe_load(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise OnomaError(f"cannot read the recipe {path}: {error}") from error
+    except yaml.YAMLError as error:
+        raise OnomaError(f"{path} is not valid YAML: {error}") from error
+    if not isinstance(values, dict):
+        raise OnomaError(f"{path} is no recipe: it should have keys such as system, encoder and data")
+    return values
+
+
+def _change(values: dict[str, Any], change: str) -> None:
+    key, equals, text = change.partition("=")
+    if not equals or not key:
+        raise OnomaError(f"--set takes KEY=VALUE, such as training.epochs=3, got {change!r}")
+    *folders, last = key.split(".")
+    place: Any = values
+    try:
+        for name in folders:
+            place = place[int(name)] if isinstance(place, list) else place.setdefault(name, {})
+        place[int(last) if isinstance(place, list) else last] = yaml.safe_load(text)
+    except (AttributeError, TypeError, ValueError, IndexError) as error:
+        raise OnomaError(f"--set {change}: the recipe has no place {key!r}") from error
+    except yaml.YAMLError as error:
+        raise OnomaError(f"--set {change}: the value is not valid YAML: {error}") from error
