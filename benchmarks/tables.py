@@ -20,7 +20,8 @@ HEAD = """\
 
 This page is made from the records in `benchmarks/results` by `python benchmarks/tables.py`; do not edit it by hand.
 A cell is the value, ± the standard deviation over seeds or repeats, and in brackets the published figure where
-there is one. "+changes" behind a commit means that the package had changes which were not committed yet.
+there is one. `cpu_seconds` are those of the processor: where the clock says much more, other work kept the machine
+busy. "+changes" behind a commit means that the package had changes which were not committed yet.
 """
 
 Row = dict[str, Any]
@@ -82,7 +83,7 @@ def _cell(record: Row) -> str:
 def _origin(record: Row) -> str:
     """How, at which state of the project and where a figure was measured."""
     seeds = f", seeds {', '.join(map(str, record['seeds']))}" if record["seeds"] else ""
-    return f"`{record['command']}`{seeds}; commit {record['commit']}; {record['machine']}.\n"
+    return f"- `{record['command']}`{seeds}; commit {record['commit']}; {record['machine']}"
 
 
 def main() -> None:

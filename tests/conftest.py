@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -32,3 +34,25 @@ def ner(tiny_model: Path) -> Extractor:
     from onoma import load
 
     return load(tiny_model, backend="torch", device="cpu")
+
+
+class Outcome(NamedTuple):
+    """What a command left: its exit code and what it printed."""
+
+    code: object
+    out: str
+    err: str
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
+    """Runs `onoma` with arguments, as a shell would."""
+    from onoma.cli import main
+
+    def run(*arguments: object) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["onoma", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        return Outcome(stopped.value.code, *capsys.readouterr())
+
+    return run

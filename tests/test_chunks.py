@@ -12,6 +12,7 @@ from onoma import OnomaError
 from onoma.chunks import chunks, line_windows, tokenise
 from onoma.subwords import Subwords
 from onoma.text import cut_windows, segment, sentence_starts
+from onoma.word_tokens import WordTokens
 
 TEXTS = st.lists(st.text("ab é北𝔘. \n", max_size=60), max_size=6)
 
@@ -26,7 +27,7 @@ def byte_tokenizer() -> Subwords:
     return Subwords(tokenizer)
 
 
-BYTES = byte_tokenizer()
+BYTES = WordTokens(byte_tokenizer())
 
 
 @given(TEXTS, st.integers(4, 20))

@@ -84,7 +84,7 @@ def tiny_binder(folder: Path, *, max_tokens: int = 64) -> Path:
     """Train the tiny model and save it as a model folder."""
     torch.manual_seed(0)
     folder.mkdir(parents=True, exist_ok=True)
-    tokenizer = _tokenizer([one.text for one in documents()])
+    tokenizer = train_tokenizer([one.text for one in documents()])
     tokenizer.save(str(folder / "tokenizer.json"))
     model = _model(tokenizer.get_vocab_size(), max_tokens)
     _train(model, Subwords(tokenizer), steps=200)
@@ -100,7 +100,8 @@ def tiny_binder(folder: Path, *, max_tokens: int = 64) -> Path:
     return folder
 
 
-def _tokenizer(texts: list[str]) -> Tokenizer:
+def train_tokenizer(texts: list[str]) -> Tokenizer:
+    """A WordPiece tokenizer for texts of ours and the descriptions of the types."""
     tokenizer = Tokenizer(WordPiece(unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=False)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()

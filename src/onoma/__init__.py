@@ -8,6 +8,7 @@ from onoma.errors import DataError, OnomaError
 if TYPE_CHECKING:
     from onoma.evaluation.runs import evaluate
     from onoma.extractor import Extractor, load
+    from onoma.training import train
 
 __version__ = "0.1.0"
 
@@ -22,9 +23,15 @@ __all__ = [
     "__version__",
     "evaluate",
     "load",
+    "train",
 ]
 
-_LATER = {"Extractor": "onoma.extractor", "evaluate": "onoma.evaluation.runs", "load": "onoma.extractor"}
+_LATER = {
+    "Extractor": "onoma.extractor",
+    "evaluate": "onoma.evaluation.runs",
+    "load": "onoma.extractor",
+    "train": "onoma.training",
+}
 """What is imported when it is first used, so that `import onoma` is done at once."""
 
 

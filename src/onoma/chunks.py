@@ -18,8 +18,9 @@ from onoma.batches import bucket, collate, slice_windows
 from onoma.decoding import Overlap, Proposals, above, select, stitch
 from onoma.entities import Entity
 from onoma.errors import OnomaError
-from onoma.subwords import Pieces, Subwords
+from onoma.subwords import Pieces
 from onoma.text import Spans, Windows, cut_windows, segment, sentence_starts, split_at
+from onoma.word_tokens import WordTokens
 
 Integers = NDArray[np.int64]
 
@@ -27,7 +28,7 @@ MOST_CHARACTERS = 2_000_000
 """In a chunk; a single document may have more."""
 MOST_TOKENS = 16_384
 """In a batch, with its padding."""
-_TOGETHER = 32_768  # words handed to the tokenizer at once: its own result is many times as large as the token ids
+_TOGETHER = 65_536  # words that are held as strings at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +105,14 @@ def chunks(texts: Iterable[str], most_texts: int) -> Iterator[list[str]]:
 def propose(
     texts: Sequence[str],
     backend: Backend,
+    tokens: WordTokens,
     types: NDArray[np.float32],
     limits: NDArray[np.float32],
     batch_size: int,
 ) -> Proposed:
     """Run a model over a chunk of texts, in batches of windows of similar length."""
     config = backend.config
-    line, pieces = tokenise(texts, backend.subwords, config.max_tokens - 2)
+    line, pieces = tokenise(texts, tokens, config.max_tokens - 2)
     windows = line_windows(line, pieces.counts, config.max_tokens - 2, config.overlap)
     parts = list(slice_windows(pieces, windows))
     floor = float(limits.min())
@@ -123,13 +125,13 @@ def propose(
     return Proposed(line, Proposals(*(np.concatenate(column) for column in zip(*found, strict=True))))
 
 
-def tokenise(texts: Sequence[str], subwords: Subwords, budget: int) -> tuple[Line, Pieces]:
+def tokenise(texts: Sequence[str], tokens: WordTokens, budget: int) -> tuple[Line, Pieces]:
     """The words of texts and their tokens; a word with more tokens than a window holds is cut into several words."""
     line = Line.of(texts, [segment(text) for text in texts])
-    pieces = _split(line, subwords)
+    pieces = _split(line, tokens)
     while len(pieces.counts) and pieces.counts.max() > budget:
         line = _halve(line, pieces.counts > budget)
-        pieces = _split(line, subwords)
+        pieces = _split(line, tokens)
     return line, pieces
 
 
@@ -150,23 +152,26 @@ def line_windows(line: Line, counts: NDArray[np.int32], budget: int, overlap: in
     return Windows(start[order], np.concatenate(ends)[order])
 
 
-def _split(line: Line, subwords: Subwords) -> Pieces:
-    """The tokens of all words, a limited number of words at a time."""
+def _split(line: Line, tokens: WordTokens) -> Pieces:
+    """The tokens of all words; only a limited number of words is held as strings at a time."""
     ids, counts = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
     for start in range(0, len(line.words), _TOGETHER):
-        for pieces in subwords.split(_stretch(line, start, start + _TOGETHER)):
-            ids.append(pieces.ids)
-            counts.append(pieces.counts)
+        pieces = tokens.split(_strings(line, start, start + _TOGETHER))
+        ids.append(pieces.ids)
+        counts.append(pieces.counts)
     return Pieces(np.concatenate(ids), np.concatenate(counts))
 
 
-def _stretch(line: Line, start: int, end: int) -> Iterator[tuple[str, Spans]]:
-    """The documents, or parts of them, that lie between two words of the line."""
+def _strings(line: Line, start: int, end: int) -> list[str]:
+    """The words from `start` to `end` of the line."""
+    strings: list[str] = []
     document = int(line.document(np.array(start)))
     while document < len(line.texts) and line.begins[document] < end:
-        first = max(start, int(line.begins[document]))
-        yield line.texts[document], line.words[first : min(end, int(line.begins[document + 1]))]
+        text, begin = line.texts[document], int(line.begins[document])
+        own = line.words[max(start, begin) : min(end, int(line.begins[document + 1]))]
+        strings += [text[first:after] for first, after in own.tolist()]
         document += 1
+    return strings
 
 
 def _halve(line: Line, long: NDArray[np.bool_]) -> Line:

@@ -252,3 +252,48 @@ def tune_thresholds(
         print(
             f"written to {output or extractor.folder}" if output or write else "to keep these, give --write or --output"
         )
+
+
+@app.command(epilog="Example: onoma train recipes/binder/conll2003.yaml --data data --output runs/conll --set seed=1")
+def train(
+    recipe: Annotated[Path, typer.Argument(help="Recipe: a YAML file.")],
+    output: Annotated[Path, typer.Option(help="Folder of the run; an interrupted run goes on there.")],
+    data: Annotated[Path, typer.Option(help="Folder in which the corpora of the recipe lie.")] = Path("."),
+    changes: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a value, such as training.epochs=3.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Train a model, choose it on dev, measure it on test. For several GPUs: torchrun --nproc-per-node 4 -m onoma train."""
+    from onoma.training import train as run_recipe
+
+    folder = run_recipe(recipe, output=output, data=data, changes=changes or ())
+    if os.environ.get("RANK", "0") != "0":  # of several processes, the first one speaks
+        return
+    metrics = json.loads((output / "metrics.json").read_text("utf-8"))
+    if as_json:
+        _print_json({"model": str(folder), **metrics})
+        return
+    for part in ("dev", "test"):
+        for name, scores in metrics[part].items():
+            values = (f"{measure} {scores[measure]:.2f}" for measure in ("precision", "recall", "f1"))
+            print(f"{part} of {name}: {', '.join(values)}")
+    print(f"written to {folder}")
+
+
+@app.command(epilog="Example: onoma export runs/drugs/model models/drugs --int8")
+def export(
+    model: Annotated[str, typer.Argument(help="Model: a folder or a hub name.")],
+    output: Annotated[Path, typer.Argument(help="New folder to write.")],
+    int8: Annotated[bool, typer.Option("--int8", help="Weights in 8 bits: a quarter of the size, and faster.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Write a model in a form that runs without PyTorch (ONNX)."""
+    from onoma.export import export as export_model
+
+    folder = export_model(model, output, int8)
+    size = sum(path.stat().st_size for path in folder.iterdir())
+    if as_json:
+        _print_json({"model": str(folder), "bytes": size})
+    else:
+        print(f"written to {folder} ({size / 1e6:.1f} MB)")

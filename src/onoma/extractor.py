@@ -20,6 +20,7 @@ from onoma.entities import Document, Entity
 from onoma.errors import OnomaError
 from onoma.hub import find_model, upload
 from onoma.type_cache import TypeCache, model_digest
+from onoma.word_tokens import WordTokens
 
 _CHUNK = 16  # batches whose texts are sorted by length together
 
@@ -63,7 +64,7 @@ class Extractor:
     ) -> None:
         self.backend, self.folder = backend, Path(folder)
         cache = None if cache_dir is None else Path(cache_dir) / model_digest(folder, backend.name)
-        self._types = TypeCache(backend, cache)
+        self._types, self._words = TypeCache(backend, cache), WordTokens(backend.subwords)
 
     @property
     def config(self) -> ModelConfig:
@@ -161,7 +162,10 @@ class Extractor:
         types = asked_types(labels)
         lowest = limits(types, threshold, self.config)
         rows = self._types.rows(types)
-        return (propose(chunk, self.backend, rows, lowest, batch_size) for chunk in chunks(texts, batch_size * _CHUNK))
+        return (
+            propose(chunk, self.backend, self._words, rows, lowest, batch_size)
+            for chunk in chunks(texts, batch_size * _CHUNK)
+        )
 
     @classmethod
     def from_pretrained(cls, name_or_folder: str | os.PathLike[str]) -> Extractor:

@@ -86,9 +86,12 @@ class Subwords:
 
     def encode(self, texts: Sequence[str], longest: int = 128) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Whole texts (type descriptions) as padded token ids and their mask, cut at `longest` tokens."""
+        return pad_rows(self.encode_rows(texts, longest), self.pad)
+
+    def encode_rows(self, texts: Sequence[str], longest: int = 128) -> list[list[int]]:
+        """The same, each text as a list of its own length."""
         encoded = [encoding.ids for encoding in self.tokenizer.encode_batch(list(texts))]
-        encoded = [ids if len(ids) <= longest else [*ids[: longest - 1], self.last] for ids in encoded]
-        return pad_rows(encoded, self.pad)
+        return [ids if len(ids) <= longest else [*ids[: longest - 1], self.last] for ids in encoded]
 
 
 def pad_rows(rows: Sequence[Sequence[int]], pad: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

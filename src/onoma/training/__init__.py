@@ -1,1 +1,20 @@
 """Training: recipes, examples, and stages on `transformers.Trainer`. Needs the extra `onoma[train]`."""
+
+from typing import TYPE_CHECKING, Any
+
+from onoma.errors import OnomaError
+
+if TYPE_CHECKING:
+    from onoma.training.run import train
+
+__all__ = ["train"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'onoma.training' has no attribute {name!r}")
+    try:
+        from onoma.training import run
+    except ModuleNotFoundError as error:
+        raise OnomaError(f'training needs {error.name}: pip install "onoma[train]"') from error
+    return getattr(run, name)

@@ -38,10 +38,8 @@ class BinderCollator:
     ) -> None:
         self.subwords, self.options, self.prototypes = subwords, options, prototypes
         self.most_types, self.type_dropout, self.seed = most_types, type_dropout, seed
-        texts = [type_text(one, options) for one in types]
-        self.tokens = [encoding.ids for encoding in subwords.tokenizer.encode_batch(texts)]
-        names = [one.name for one in types]
-        self.name_tokens = [encoding.ids for encoding in subwords.tokenizer.encode_batch(names)]
+        self.tokens = subwords.encode_rows([type_text(one, options) for one in types])
+        self.name_tokens = subwords.encode_rows([one.name for one in types])
 
     def __call__(self, examples: Sequence[Example]) -> dict[str, Tensor]:
         """The tensors of one batch."""

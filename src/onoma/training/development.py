@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
 from onoma.backends.base import Backend
 from onoma.batches import bucket, collate, slice_windows
-from onoma.decoding import Proposals, decode, stitch
+from onoma.decoding import Proposals, decode
 from onoma.entities import Corpus, Entity, EntityType
 from onoma.subwords import Pieces
 from onoma.text import Windows, cut_windows, segment, sentence_starts
@@ -26,7 +27,9 @@ class DevelopmentSet:
         self.parts: list[Pieces] = []
         owners: list[tuple[int, int]] = []  # (document, window in it)
         for number, (document, words, tokens) in enumerate(zip(corpus, self.words, pieces, strict=True)):
-            cut = cut_windows(tokens.counts, config.max_tokens - 2, config.overlap, sentence_starts(document.text, words))
+            cut = cut_windows(
+                tokens.counts, config.max_tokens - 2, config.overlap, sentence_starts(document.text, words)
+            )
             self.windows.append(cut)
             self.parts += slice_windows(tokens, cut)
             owners += [(number, window) for window in range(len(cut))]
@@ -46,10 +49,7 @@ class DevelopmentSet:
         order = np.argsort(columns[0], kind="stable")
         columns = [column[order] for column in columns]
         edges = np.searchsorted(columns[0], np.arange(len(self.corpus) + 1))
-        return [
-            Proposals(*(column[start:end] for column in columns[1:]))
-            for start, end in zip(edges[:-1], edges[1:], strict=True)
-        ]
+        return [Proposals(*(column[start:end] for column in columns[1:])) for start, end in pairwise(edges)]
 
     def decode(self, proposals: Sequence[Proposals], threshold: float | np.ndarray) -> list[list[Entity]]:
         """The entities of every document at a threshold."""
@@ -78,17 +78,16 @@ class DevelopmentSet:
         return self.scores(self.decode(self.propose(backend, threshold), threshold))
 
     def calibration_data(self, proposals: Sequence[Proposals]) -> tuple[np.ndarray, np.ndarray]:
-        """The score of every proposal and whether it is a gold mention, for types that are annotated."""
-        numbers = {name: number for number, name in enumerate(self.corpus.labels)}
+        """The score of every mention that would be reported without a threshold, and whether it is right.
+
+        What loses to a better overlapping mention is never reported, so it does not count here.
+        """
         scores, right = [], []
-        for document, words, windows, found in zip(self.corpus, self.words, self.windows, proposals, strict=True):
-            known = np.array([numbers[name] for name in self.corpus.annotated(document)])
-            owned = stitch(found, windows)
-            owned = owned.take(np.isin(owned.type, known))
-            gold = {(e.start, e.end, numbers[e.label]) for e in document.entities}
-            starts, ends = words[owned.first, 0].astype(np.int64), words[owned.last, 1].astype(np.int64)
-            keys = (starts * (len(document.text) + 1) + ends) * len(numbers) + owned.type
-            true = [(start * (len(document.text) + 1) + end) * len(numbers) + kind for start, end, kind in gold]
-            scores.append(owned.score)
-            right.append(np.isin(keys, np.array(true, np.int64)))
-        return np.concatenate(scores), np.concatenate(right)
+        for document, entities in zip(self.corpus, self.decode(proposals, 0.0), strict=True):
+            known = self.corpus.annotated(document)
+            gold = {entity.key for entity in document.entities}
+            reported = [entity for entity in entities if entity.label in known]
+            scores += [entity.score for entity in reported]
+            right += [entity.key in gold for entity in reported]
+        return np.array(scores), np.array(right, np.bool_)
+

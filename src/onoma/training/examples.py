@@ -31,7 +31,7 @@ class ExampleCounts:
     """What became of the mentions, for the log."""
 
     windows: int
-    dropped_windows: int  # without a mention
+    dropped_windows: int  # without a mention, or without a type of which anything is known
     mentions: int
     split_words: int  # words that a mention began or ended in
     cut_mentions: int  # longer than the overlap and cut by a window's edge in every window
@@ -70,7 +70,7 @@ def make_examples(
                 for part, start, end in parts:
                     inside = (gold[:, 0] >= start) & (gold[:, 1] < end)
                     seen |= inside
-                    if drop_empty and not inside.any():
+                    if (drop_empty and not inside.any()) or not len(known):
                         dropped += 1
                         continue
                     examples.append(Example(part, gold[inside] - [start, start, 0], known, number))

@@ -35,7 +35,12 @@ class ProgressBar(TrainerCallback):
         self.progress.update(self.task, completed=state.global_step)
 
     def on_log(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs: dict[str, float] | None = None, **_: Any
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: dict[str, float] | None = None,
+        **_: Any,
     ) -> None:
         """Show what was logged."""
         logs = logs or {}

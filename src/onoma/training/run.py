@@ -1,17 +1,16 @@
 """A training run from a recipe to a model folder.
 
-    OUTPUT/
-        model/          the best model: config.json, model.safetensors, tokenizer, card
-        recipe.yaml     what was run
-        metrics.json    dev and test scores, counts, time
-        curve.jsonl     loss and dev F1 by step
-        logs/           for tensorboard
-        checkpoints/    to resume after a kill; `onoma train` with the same output goes on there
+OUTPUT/
+    model/          the best model: config.json, model.safetensors, tokenizer, card
+    recipe.yaml     what was run
+    metrics.json    dev and test scores, counts, time
+    curve.jsonl     loss and dev F1 by step
+    logs/           for tensorboard
+    checkpoints/    to resume after a kill; `onoma train` with the same output goes on there
 """
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import time
@@ -23,18 +22,18 @@ from typing import Any
 import numpy as np
 import torch
 import yaml
-from transformers import set_seed
-from transformers.trainer_utils import get_last_checkpoint
+from numpy.typing import NDArray
+from transformers import TrainingArguments, set_seed
 
 from onoma.backends.base import scores as to_scores
-from onoma.backends.torch import save
+from onoma.backends.torch import load, save
 from onoma.config import ModelConfig
 from onoma.data import Inventory, load_corpus, split
 from onoma.data.corpora import find_splits
 from onoma.data.files import atomic_write
 from onoma.data.packing import pack
 from onoma.entities import Corpus, EntityType
-from onoma.errors import OnomaError
+from onoma.errors import DataError, OnomaError
 from onoma.subwords import Subwords
 from onoma.systems.binder.model import Binder
 from onoma.systems.binder.torch_runtime import TorchBinder
@@ -50,6 +49,9 @@ from onoma.training.recipe import CorpusRecipe, DataRecipe, Recipe, load_recipe
 from onoma.training.sampling import BucketedBatches
 from onoma.training.trainer import KeepBest, StageTrainer, training_arguments
 
+CHECKPOINTS, METRICS, TOKENIZER = "checkpoints", "metrics.json", "tokenizer"
+SCORES = np.arange(0.06, 0.96, 0.02).round(2)  # thresholds to choose from, of calibrated scores
+SIMILARITIES = 1 / (1 + np.exp(-np.arange(2.0, 15.0)))  # and of similarities, as scores before calibration
 CALIBRATION_FLOOR = -6.0  # margins below this are left out when scores are calibrated
 
 
@@ -60,17 +62,30 @@ def train(
     data: str | os.PathLike[str] = ".",
     changes: Sequence[str] = (),
 ) -> Path:
-    """Train a model, test it, and return its folder. A run that was interrupted goes on where it stood."""
+    """Train a model, test it, and return its folder. A run that was interrupted goes on where it stood.
+
+    Under `torchrun` or `accelerate launch`, every process calls this; the first one writes.
+    """
     recipe = recipe if isinstance(recipe, Recipe) else load_recipe(recipe, changes)
     output = Path(output)
-    _claim(output, recipe)
+    folder = output / "model"
+    arguments = training_arguments(recipe.training, output / CHECKPOINTS, recipe.seed)
+    with arguments.main_process_first(local=False):
+        _claim(output, recipe)
+    if (output / METRICS).is_file():  # written last: the run is done
+        return folder
     set_seed(recipe.seed)
     started = time.perf_counter()
     corpora = {part: _load(recipe.data, Path(data), part) for part in ("train", "dev", "test")}
+    for part in ("train", "dev"):
+        if not corpora[part]:
+            raise OnomaError(f"the recipe has no {part} data: name the '{part}' split of a corpus in data.corpora")
     types = _joint_types(corpora["train"])
-    backend, tokenizer_folder = _new_model(recipe, types, output)
+    with arguments.main_process_first(local=False):
+        save_tokenizer(recipe.encoder, output / TOKENIZER)
+    backend = _new_model(recipe, types, output / TOKENIZER)
     development = [DevelopmentSet(_packed(corpus, recipe.data), backend) for corpus in corpora["dev"]]
-    counts, trainer_metrics = _fit(recipe, corpora["train"], types, backend, development, output)
+    counts, trainer_metrics = _fit(recipe, corpora["train"], types, backend, development, arguments, output)
     _calibrate(backend, development, recipe)
     tested = {c.name: DevelopmentSet(_packed(c, recipe.data), backend).evaluate(backend) for c in corpora["test"]}
     metrics = {
@@ -81,20 +96,35 @@ def train(
         "seconds": round(time.perf_counter() - started, 1),
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
     }
-    folder = output / "model"
-    save(backend.model, backend.config, tokenizer_folder, folder)
-    write_card(folder, recipe, backend.config, metrics)
-    with atomic_write(output / "metrics.json") as file:
-        json.dump(metrics, file, indent=2)
+    with arguments.main_process_first(local=False):
+        if arguments.should_save:
+            save(backend.model, backend.config, output / TOKENIZER, folder)
+            write_card(folder, recipe, backend.config, metrics)
+            with atomic_write(output / METRICS) as file:
+                json.dump(metrics, file, indent=2)
     return folder
 
 
+def recalibrate(
+    folder: str | os.PathLike[str], recipe: Recipe | str | os.PathLike[str], *, data: str | os.PathLike[str] = "."
+) -> tuple[ModelConfig, dict[str, dict[str, float]]]:
+    """Fit the scores and the threshold of a trained model to the development data of a recipe, and write them down."""
+    recipe = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
+    backend = load(folder)
+    backend.config = replace(backend.config, scale=1.0, bias=0.0, threshold=0.5)
+    development = [DevelopmentSet(_packed(one, recipe.data), backend) for one in _load(recipe.data, Path(data), "dev")]
+    _calibrate(backend, development, recipe)
+    backend.config.save(folder)
+    return backend.config, {one.corpus.name: one.evaluate(backend) for one in development}
+
+
 def _claim(output: Path, recipe: Recipe) -> None:
-    """Write the recipe into the run's folder; a folder of another recipe is not touched."""
+    """Write the recipe into the run's folder; a folder in which another recipe has been trained is not touched."""
     output.mkdir(parents=True, exist_ok=True)
     text = yaml.safe_dump(recipe.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
     path = output / "recipe.yaml"
-    if path.exists() and path.read_text("utf-8") != text:
+    trained = any((output / name).exists() for name in (CHECKPOINTS, METRICS))
+    if trained and path.exists() and path.read_text("utf-8") != text:
         raise OnomaError(f"{output} holds a run of another recipe; give another --output, or remove it")
     with atomic_write(path) as file:
         file.write(text)
@@ -103,7 +133,7 @@ def _claim(output: Path, recipe: Recipe) -> None:
 def _load(recipe: DataRecipe, root: Path, part: str) -> list[Corpus]:
     """One part (train, dev or test) of every corpus of a recipe; corpora without it are left out."""
     loaded = [_load_one(one, recipe, root, part) for one in recipe.corpora]
-    return [corpus for corpus in loaded if corpus is not None and len(corpus)]
+    return [corpus for corpus in loaded if corpus is not None and (len(corpus) or part == "train")]
 
 
 def _load_one(one: CorpusRecipe, recipe: DataRecipe, root: Path, part: str) -> Corpus | None:
@@ -112,6 +142,9 @@ def _load_one(one: CorpusRecipe, recipe: DataRecipe, root: Path, part: str) -> C
         return None
     present = find_splits(source)
     cut_dev = one.dev is not None and one.dev not in present and one.train is not None
+    if part == "train" and wanted not in present:
+        fix = "name the split as 'train' of this corpus, or write 'train: null' to only measure on it"
+        raise DataError(f"there is no split {wanted!r}", path=source, fix=fix)
     if wanted not in present and not (part == "dev" and cut_dev):
         return None
     stored = one.train if part == "dev" and cut_dev else wanted
@@ -121,7 +154,7 @@ def _load_one(one: CorpusRecipe, recipe: DataRecipe, root: Path, part: str) -> C
     corpus = _limited(corpus, {"train": one.limit, "dev": one.dev_limit}.get(part))
     inventory = Inventory.load()
     if names == "inventory" and corpus.name in inventory.corpora:  # others name and describe their types themselves
-        corpus = inventory.unify(corpus, language=recipe.language or "en")
+        corpus = inventory.unify(corpus, language="zh" if recipe.language == "zh" else "en")
     return corpus
 
 
@@ -147,11 +180,9 @@ def _joint_types(corpora: Sequence[Corpus]) -> list[EntityType]:
     return list(types.values())
 
 
-def _new_model(recipe: Recipe, types: Sequence[EntityType], output: Path) -> tuple[TorchBinder, Path]:
-    """An untrained model on its encoder, and the folder with its tokenizer."""
+def _new_model(recipe: Recipe, types: Sequence[EntityType], tokenizer_folder: Path) -> TorchBinder:
+    """An untrained model on its encoder."""
     options = recipe.binder_options()
-    tokenizer_folder = output / "tokenizer"
-    save_tokenizer(recipe.encoder, tokenizer_folder)
     separate = not options.shared_encoder and options.types != "atomic"
     type_encoder = load_encoder(recipe.encoder) if separate else None
     model = Binder(load_encoder(recipe.encoder), type_encoder, options, recipe.max_tokens, len(types))
@@ -164,7 +195,7 @@ def _new_model(recipe: Recipe, types: Sequence[EntityType], output: Path) -> tup
         options={**asdict(options), "weights": list(options.weights)},
     )
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    return TorchBinder(model.to(device), config, Subwords.load(tokenizer_folder)), tokenizer_folder
+    return TorchBinder(model.to(device), config, Subwords.load(tokenizer_folder))
 
 
 def _fit(
@@ -173,6 +204,7 @@ def _fit(
     types: Sequence[EntityType],
     backend: TorchBinder,
     development: Sequence[DevelopmentSet],
+    arguments: TrainingArguments,
     output: Path,
 ) -> tuple[Any, dict[str, Any]]:
     """Train the model in place and leave it with its best weights."""
@@ -185,6 +217,8 @@ def _fit(
         overlap=recipe.overlap,
         drop_empty=data.drop_empty,
     )
+    if not examples:
+        raise OnomaError("the train data has no mention: there is nothing to learn")
     temperature = {"proportional": 1.0, "uniform": float("inf")}.get(str(data.sampling), data.sampling)
     batches = BucketedBatches(
         examples,
@@ -208,10 +242,9 @@ def _fit(
         seed=recipe.seed,
         prototypes=prototypes,
     )
-    best = KeepBest(backend.model, settings.patience, output / "best.safetensors" if settings.checkpoints else None)
-    log_to = ["tensorboard"] if importlib.util.find_spec("tensorboard") else []
-    os.environ.setdefault("TENSORBOARD_LOGGING_DIR", str(output / "logs"))
-    arguments = training_arguments(settings, output, recipe.seed, log_to)
+    patience = settings.patience * settings.evaluate_every
+    best = KeepBest(backend.model, patience, output / "best.safetensors" if settings.checkpoints else None)
+    os.environ["TENSORBOARD_LOGGING_DIR"] = str(output / "logs")
     trainer = StageTrainer(
         backend.model,
         arguments,
@@ -220,16 +253,18 @@ def _fit(
         collator,
         lambda: _mean_scores(development, backend),
         settings,
-        [best, ProgressBar()],
+        [best, ProgressBar()] if arguments.should_save else [best],
     )
-    checkpoint = get_last_checkpoint(arguments.output_dir) if Path(arguments.output_dir).is_dir() else None
+    resumed_at, checkpoint = _last_checkpoint(output / CHECKPOINTS)
     result = trainer.train(resume_from_checkpoint=checkpoint)
     trainer.evaluate()
+    trainer.accelerator.wait_for_everyone()  # the best weights must have been written
     best.restore()
-    with atomic_write(output / "curve.jsonl") as file:
-        file.writelines(json.dumps(row) + "\n" for row in trainer.state.log_history)
-    words = sum(len(example.pieces.counts) for example in examples) * (trainer.state.epoch or 0)
-    speed = words / max(result.metrics["train_runtime"], 1e-9)
+    if arguments.should_save:
+        with atomic_write(output / "curve.jsonl") as file:
+            file.writelines(json.dumps(row) + "\n" for row in trainer.state.log_history)
+    seen = (trainer.state.epoch or 0) * (1 - resumed_at / max(trainer.state.global_step, 1))  # epochs, since resumed
+    speed = seen * sum(len(example.pieces.counts) for example in examples) / max(result.metrics["train_runtime"], 1e-9)
     return counts, {
         "steps": trainer.state.global_step,
         "best_step": trainer.state.best_global_step,
@@ -239,8 +274,19 @@ def _fit(
     }
 
 
+def _last_checkpoint(folder: Path) -> tuple[int, str | None]:
+    """The step and path of the newest checkpoint that was written to its end; its state is written last."""
+    complete = [path.parent for path in folder.glob("checkpoint-*/trainer_state.json")]
+    return max(((int(path.name.split("-")[1]), str(path)) for path in complete), default=(0, None))
+
+
 def _mean_scores(development: Sequence[DevelopmentSet], backend: TorchBinder) -> dict[str, float]:
-    """The mean over development sets, and the F1 of each where there are several."""
+    """The mean over development sets, and the F1 of each where there are several.
+
+    Where no threshold is learned, it is tuned at each evaluation, so that models are compared at their best.
+    """
+    if backend.model.options.thresholds == "tuned":
+        backend.config = replace(backend.config, threshold=_best_threshold(backend, development, SIMILARITIES))
     each = {one.corpus.name: one.evaluate(backend) for one in development}
     mean = {name: float(np.mean([scores[name] for scores in each.values()])) for name in ("precision", "recall", "f1")}
     return mean if len(each) == 1 else mean | {f"{name}_f1": scores["f1"] for name, scores in each.items()}
@@ -264,7 +310,7 @@ def _calibrate(backend: TorchBinder, development: Sequence[DevelopmentSet], reci
     at_zero = float(to_scores(np.zeros(1, np.float32), replace(backend.config, scale=scale, bias=bias))[0])
     backend.config = replace(backend.config, scale=scale, bias=bias, threshold=at_zero)
     if recipe.training.threshold_on == "dev" or backend.model.options.thresholds == "tuned":
-        backend.config = replace(backend.config, threshold=_best_threshold(backend, development))
+        backend.config = replace(backend.config, threshold=_best_threshold(backend, development, SCORES))
     calibrated = to_scores(margin.astype(np.float32), backend.config)
     backend.config = replace(
         backend.config,
@@ -272,11 +318,11 @@ def _calibrate(backend: TorchBinder, development: Sequence[DevelopmentSet], reci
     )
 
 
-def _best_threshold(backend: TorchBinder, development: Sequence[DevelopmentSet]) -> float:
-    """The threshold with the best mean dev F1 among steps of 0.02."""
-    grid = np.arange(0.06, 0.96, 0.02)
+def _best_threshold(backend: TorchBinder, development: Sequence[DevelopmentSet], grid: NDArray[np.float64]) -> float:
+    """The threshold of a grid with the best mean dev F1."""
     found = [one.propose(backend, float(grid[0])) for one in development]
     means = [
-        np.mean([one.scores(one.decode(p, float(x)))["f1"] for one, p in zip(development, found, strict=True)]) for x in grid
+        np.mean([one.scores(one.decode(p, float(x)))["f1"] for one, p in zip(development, found, strict=True)])
+        for x in grid
     ]
-    return round(float(grid[int(np.argmax(means))]), 2)
+    return float(grid[int(np.argmax(means))])

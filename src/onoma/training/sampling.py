@@ -33,9 +33,10 @@ class BucketedBatches:
         self.lengths = np.array([len(example.pieces.ids) for example in examples])
         self.batch_size, self.seed, self.epoch = batch_size, seed, 0
         corpora = np.array([example.corpus for example in examples])
-        self.members = [np.flatnonzero(corpora == corpus) for corpus in np.unique(corpora)]
+        present = np.unique(corpora)
+        self.members = [np.flatnonzero(corpora == corpus) for corpus in present]
         sizes = np.array([min(len(members), cap or len(members)) for members in self.members], float)
-        weights = sizes ** (1.0 / temperature) * np.array(shares or [1.0] * len(sizes))
+        weights = sizes ** (1.0 / temperature) * (np.array(shares)[present] if shares else 1.0)
         self.probabilities = weights / weights.sum()
         self.draws = draws or int(sizes.sum())
         self.plain = draws is None and temperature == 1.0 and cap is None and len(set(shares)) <= 1
@@ -57,6 +58,7 @@ class BucketedBatches:
             part = part[np.argsort(self.lengths[part], kind="stable")]
             batches += [part[i : i + self.batch_size].tolist() for i in range(0, len(part), self.batch_size)]
         generator.shuffle(batches)
+        batches.sort(key=len, reverse=True)  # the one that is not full comes last, as processes that share them expect
         return iter(batches)
 
     def _draw(self, generator: np.random.Generator) -> NDArray[np.int64]:

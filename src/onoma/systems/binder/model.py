@@ -13,7 +13,8 @@ Place 0 of every text is [CLS]; its similarities are the thresholds (equations 8
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, ParamSpec, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -22,6 +23,16 @@ from torch import Tensor, nn
 from onoma.systems.binder.options import BinderOptions
 from onoma.systems.blocks.contrast import contrast
 from onoma.systems.blocks.encoders import mean_pool
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def in_float32(method: Callable[P, R]) -> Callable[P, R]:
+    """Vectors and similarities are computed in float32, also while the encoder runs in bfloat16: they must be exact."""
+    decorated: Callable[P, R] = torch.autocast("cuda", enabled=False)(method)
+    return decorated
 
 
 class TextVectors(NamedTuple):
@@ -39,6 +50,18 @@ class TypeVectors(NamedTuple):
     start: Tensor  # e^B (types, d)
     end: Tensor  # e^Q (types, d)
     span: Tensor  # e (types, d)
+
+
+class SpanKeys(NamedTuple):
+    """What spans are compared with: made once for types and widths, used for any number of texts."""
+
+    rows: Tensor  # e and d (types + widths, d)
+    products: Tensor  # d·e and d·d (widths, types + widths)
+
+    def narrow(self, widths: int) -> SpanKeys:
+        """The keys without widths beyond the given one."""
+        rows = len(self.rows) - len(self.products) + widths
+        return SpanKeys(self.rows[:rows], self.products[:widths, :rows])
 
 
 class Similarities(NamedTuple):
@@ -109,19 +132,27 @@ class Binder(nn.Module):
 
     def encode_text(self, ids: Tensor, mask: Tensor, first: Tensor, last: Tensor) -> TextVectors:
         """Equation 3 and the text side's linear layers, at the first and last token of each word."""
-        states = self.dropout(self.text_encoder(input_ids=ids, attention_mask=mask).last_hidden_state)
-        return self.text_vectors(*(_at(states, places) for places in (first, last)))
+        return self.text_vectors(*self.states(ids, mask, F.pad(first, (1, 0)), F.pad(last, (1, 0))))
 
+    def states(self, ids: Tensor, mask: Tensor, *places: Tensor) -> list[Tensor]:
+        """The encoder's states at the given tokens (windows, places): [CLS], which is token 0, and words."""
+        states = self.dropout(self.text_encoder(input_ids=ids, attention_mask=mask).last_hidden_state)
+        return [states.gather(1, one.unsqueeze(-1).expand(-1, -1, states.shape[-1])) for one in places]
+
+    @in_float32
     def text_vectors(self, first_states: Tensor, last_states: Tensor) -> TextVectors:
-        """Linear layers on the states at word starts and ends, in float32 so that similarities are exact."""
-        left = self.text_heads["left"](first_states).float()
-        right = self.text_heads["right"](last_states).float()
+        """Linear layers on the states at word starts and ends."""
+        left, right = self.span_vectors(first_states, last_states)
         if self.options.shared_linear:
             start, end = left, right
         else:
-            start = self.text_heads["start"](first_states).float()
-            end = self.text_heads["end"](last_states).float()
+            start, end = self.text_heads["start"](first_states.float()), self.text_heads["end"](last_states.float())
         return TextVectors(F.normalize(start, dim=-1), F.normalize(end, dim=-1), left, right)
+
+    @in_float32
+    def span_vectors(self, first_states: Tensor, last_states: Tensor) -> tuple[Tensor, Tensor]:
+        """l and r: all that spans need of a text."""
+        return self.text_heads["left"](first_states.float()), self.text_heads["right"](last_states.float())
 
     def encode_types(self, ids: Tensor, mask: Tensor, places: Tensor | None = None) -> TypeVectors:
         """Equations 1 and 2. `places` are the marked tokens of prototypical instances, else pooling is as chosen.
@@ -153,7 +184,7 @@ class Binder(nn.Module):
 
     # --- matching
 
-    @torch.autocast("cuda", enabled=False)  # similarities in float32
+    @in_float32
     def similarities(
         self, text: TextVectors, types: TypeVectors, widths: int, numbers: Tensor | None = None
     ) -> Similarities:
@@ -163,15 +194,33 @@ class Binder(nn.Module):
         """
         start = torch.einsum("bnd,kd->bkn", text.start, types.start)
         end = torch.einsum("bnd,kd->bkn", text.end, types.end)
-        widths = min(widths, text.left.shape[1] - 1)
-        span = _span_similarity(text.left[:, 1:], text.right[:, 1:], self.width_vectors(widths), types.span)
-        anchor = _span_similarity(text.left[:, :1], text.right[:, :1], self.width_vectors(1), types.span)
-        anchors = [start[:, :, 0], end[:, :, 0], anchor[:, :, 0, 0]]
+        keys = self.span_keys(types.span, min(widths, text.left.shape[1] - 1))
+        span, span_anchor = self.span_similarities(text.left, text.right, keys, numbers)
+        start_anchor, end_anchor = (self._threshold(i, sim[:, :, 0], numbers) for i, sim in enumerate((start, end)))
+        return Similarities(start[:, :, 1:], end[:, :, 1:], span, start_anchor, end_anchor, span_anchor)
+
+    @in_float32
+    def span_keys(self, types: Tensor, widths: int) -> SpanKeys:
+        """What spans of up to so many words are compared with; `types` are e."""
+        width = self.width_vectors(widths)
+        rows = torch.cat([types, width])
+        return SpanKeys(rows, width @ rows.T)
+
+    @in_float32
+    def span_similarities(
+        self, left: Tensor, right: Tensor, keys: SpanKeys, numbers: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """sim(s_ij, e_k) as (windows, types, words, widths), and its thresholds (windows, types)."""
+        span = _span_similarity(left, right, keys)  # (windows, types, 1 + words, widths)
+        return span[:, :, 1:], self._threshold(2, span[:, :, 0, 0], numbers)
+
+    def _threshold(self, position: int, anchor: Tensor, numbers: Tensor | None) -> Tensor:
+        """The threshold of starts (0), ends (1) or spans (2), where `anchor` is the similarity of [CLS]."""
         if self.options.thresholds == "global":
-            anchors = [row[numbers].expand_as(start[:, :, 0]) for row in self.global_thresholds]
-        elif self.options.thresholds == "tuned":  # one on the similarity itself, found after training
-            anchors = [torch.zeros_like(row) for row in anchors]
-        return Similarities(start[:, :, 1:], end[:, :, 1:], span, *anchors)
+            return self.global_thresholds[position, numbers].expand_as(anchor)
+        if self.options.thresholds == "tuned":  # one on the similarity itself, found after training
+            return torch.zeros_like(anchor)
+        return anchor
 
     def loss(self, sims: Similarities, words: Tensor, gold: Tensor, known: Tensor) -> Tensor:
         """Equation 10. `gold` has rows (window, first word, last word, type); `known` is (windows, types)."""
@@ -180,11 +229,12 @@ class Binder(nn.Module):
         place = torch.arange(length, device=words.device)
         exists = place < words[:, None]  # (windows, words)
         fits = place[:, None] + place[:widths] < words[:, None, None]  # (windows, words, widths)
-        narrow = last - first < widths
+        narrow = gold if widths == length else gold[last - first < widths]  # a choice by mask waits for the device
 
         starts = _flags((windows, types, length), words, window, kind, first)
         ends = _flags((windows, types, length), words, window, kind, last)
-        spans = _flags((windows, types, length, widths), words, *(x[narrow] for x in (window, kind, first, last - first)))
+        window, first, last, kind = narrow.T
+        spans = _flags((windows, types, length, widths), words, window, kind, first, last - first)
         dynamic = self.options.thresholds != "tuned"
         parts = [
             contrast(sims.start, sims.start_anchor if dynamic else None, starts, exists[:, None], known),
@@ -204,22 +254,21 @@ class Binder(nn.Module):
 
     def margins(self, sims: Similarities, words: Tensor) -> Tensor:
         """sim(s_ij, e_k) - threshold, -inf where there is no span or (joint inference) a position fails: algorithm 1."""
-        margin = sims.span - sims.span_anchor[..., None, None]
-        length, widths = sims.span.shape[2:]
-        place = torch.arange(length, device=words.device)
-        ends = place[:, None] + place[:widths]  # (words, widths)
-        allowed = (ends < words[:, None, None])[:, None]
-        if self.options.inference == "joint":
-            starts_pass = sims.start >= sims.start_anchor[..., None]
-            ends_pass = sims.end >= sims.end_anchor[..., None]
-            allowed = allowed & starts_pass[..., None] & ends_pass[..., ends.clamp(max=length - 1)]
-        return margin.masked_fill(~allowed, -torch.inf)
+        margin = span_margins(sims.span, sims.span_anchor, words)
+        if self.options.inference == "span":
+            return margin
+        widths = sims.span.shape[3]
+        starts_fail = sims.start < sims.start_anchor[..., None]
+        ends_fail = F.pad(sims.end < sims.end_anchor[..., None], (0, widths - 1)).unfold(2, widths, 1)
+        return margin.masked_fill(starts_fail[..., None] | ends_fail, -torch.inf)
 
 
-def _at(states: Tensor, places: Tensor) -> Tensor:
-    """[CLS] and the states at the given places: (windows, 1 + words, hidden)."""
-    with_first = F.pad(places, (1, 0))
-    return states.gather(1, with_first.unsqueeze(-1).expand(-1, -1, states.shape[-1]))
+def span_margins(span: Tensor, anchor: Tensor, words: Tensor) -> Tensor:
+    """Span similarities less their thresholds, -inf where a span would reach beyond the words of its window."""
+    place = torch.arange(span.shape[2], device=span.device)
+    ends = place[:, None] + place[: span.shape[3]]  # (words, widths)
+    beyond = ends >= words[:, None, None]  # (windows, words, widths)
+    return (span - anchor[..., None, None]).masked_fill_(beyond[:, None], -torch.inf)
 
 
 def _flags(shape: tuple[int, ...], like: Tensor, *indices: Tensor) -> Tensor:
@@ -228,23 +277,33 @@ def _flags(shape: tuple[int, ...], like: Tensor, *indices: Tensor) -> Tensor:
     return flags
 
 
-def _span_similarity(left: Tensor, right: Tensor, width: Tensor, types: Tensor) -> Tensor:
-    """cos(l_i + r_(i+w) + d_w, e_k) / τ for all words i and widths w: (windows, types, words, widths)."""
-    words, widths = left.shape[1], len(width)
-    spare = widths - 1  # zeros beyond the last word, so that i + w always exists
-    w = torch.arange(widths, device=left.device)
-    j = torch.arange(words, device=left.device)[:, None] + w  # (words, widths)
+def _span_similarity(left: Tensor, right: Tensor, keys: SpanKeys) -> Tensor:
+    """cos(l_i + r_(i+w) + d_w, e_k) / τ for all places i and widths w: (windows, types, places, widths).
+
+    All products with l, and all with r, are made at once: few large operations instead of many small ones.
+    """
+    windows, places = left.shape[:2]
+    widths = len(keys.products)
+    types = len(keys.rows) - widths
+    right = F.pad(right, (0, 0, 0, widths - 1))  # zeros beyond the last place, so that i + w always exists
+    by_left = left @ keys.rows.T  # (windows, places, types + widths)
+    rows = torch.cat([left, keys.rows.expand(windows, -1, -1)], dim=1)  # (windows, places + types + widths, d)
+    left_right, type_right, width_right = torch.split(rows @ right.transpose(1, 2), [places, types, widths], dim=1)
     product = (
-        (left @ types.T)[..., None]  # (windows, words, types, 1)
-        + F.pad(right @ types.T, (0, 0, 0, spare)).unfold(1, widths, 1)  # (windows, words, types, widths)
-        + types @ width.T  # (types, widths)
+        type_right.unfold(2, widths, 1)  # (windows, types, places, widths)
+        + by_left[..., :types].transpose(1, 2)[..., None]  # (windows, types, places, 1)
+        + keys.products[:, :types].T[:, None]  # (types, 1, widths)
     )
-    length = (  # |l + r + d|² (windows, words, widths)
+    squares = (  # |l|² + |r|² + |d|² (windows, places, widths)
         left.square().sum(-1)[..., None]
-        + F.pad(right.square().sum(-1), (0, spare))[:, j]
-        + width.square().sum(-1)
-        + 2 * F.pad(left @ right.transpose(1, 2), (0, spare)).gather(2, j.expand(len(left), -1, -1))
-        + 2 * left @ width.T
-        + 2 * F.pad(right @ width.T, (0, 0, 0, spare))[:, j, w]
+        + right.square().sum(-1).unfold(1, widths, 1)
+        + keys.products[:, types:].diagonal()
     )
-    return (product * length.clamp(min=1e-6).rsqrt()[:, :, None]).transpose(1, 2)
+    crossed = _skew(left_right, widths) + _skew(width_right, places).transpose(1, 2) + by_left[..., types:]
+    length = torch.add(squares, crossed, alpha=2)  # |l + r + d|²
+    return product * length.clamp(min=1e-6).rsqrt()[:, None]
+
+
+def _skew(matrix: Tensor, length: int) -> Tensor:
+    """Of each row i of a matrix the columns i to i + length - 1, where the last row has no more: only a view."""
+    return matrix.flatten(1).unfold(1, length, matrix.shape[2] + 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -17,8 +18,17 @@ from onoma.decoding import Proposals
 from onoma.entities import EntityType
 from onoma.errors import OnomaError
 from onoma.subwords import Subwords, pad_rows
-from onoma.systems.binder.model import Binder, TypeVectors
+from onoma.systems.binder.model import Binder, SpanKeys, TypeVectors, span_margins
 from onoma.systems.binder.type_texts import type_text
+
+
+class _Asked(NamedTuple):
+    """Types on the device."""
+
+    rows: NDArray[np.float32]  # as `encode_types` gave them
+    vectors: TypeVectors
+    keys: SpanKeys
+    numbers: Tensor
 
 
 class TorchBinder:
@@ -29,6 +39,7 @@ class TorchBinder:
     def __init__(self, model: Binder, config: ModelConfig, subwords: Subwords) -> None:
         self.model, self.config, self.subwords = model, config, subwords
         self.type_numbers = {name: number for number, name in enumerate(config.types)}
+        self._last_asked: _Asked | None = None
 
     @property
     def device(self) -> torch.device:
@@ -90,23 +101,46 @@ class TorchBinder:
 
     @torch.inference_mode()
     def propose(self, batch: Batch, types: NDArray[np.float32], floor: float) -> Proposals:
-        """Spans whose score reaches `floor`."""
-        self.model.eval()
+        """Spans whose score reaches `floor`. Only what is found leaves the device."""
+        if self.model.training:  # asked first: `eval` walks through all modules
+            self.model.eval()
         margin = self._margins(batch, types)  # (windows, types, words, widths)
-        window, kind, first, width = torch.nonzero(margin >= lowest_margin(floor, self.config), as_tuple=True)
-        values = torch.sigmoid(self.config.scale * margin[window, kind, first, width] + self.config.bias)
-        columns = torch.stack([window, first, first + width, kind]).cpu().numpy()
-        return Proposals(*columns, values.float().cpu().numpy())
+        lowest = max(lowest_margin(floor, self.config), torch.finfo(margin.dtype).min)  # -inf: no span there
+        flat = margin.flatten()
+        places = torch.nonzero(flat >= lowest).squeeze(1)
+        values = flat[places].cpu()
+        window, kind, first, width = np.unravel_index(places.cpu().numpy(), margin.shape)
+        score = torch.sigmoid(self.config.scale * values + self.config.bias)
+        return Proposals(window, first, first + width, kind, score.numpy())
 
     def _margins(self, batch: Batch, types: NDArray[np.float32]) -> Tensor:
-        size = self.model.options.size
-        rows = torch.as_tensor(types[:, : 3 * size], device=self.device)
-        vectors = TypeVectors(*rows.split(size, dim=-1))
-        ids, mask, first, last, words = (
-            torch.as_tensor(x, device=self.device) for x in (batch.ids, batch.mask, batch.first, batch.last, batch.words)
-        )
+        model, asked = self.model, self._asked(types)
+        windows, length = batch.first.shape
+        places = np.zeros((2, windows, 1 + length), np.int64)  # [CLS], then the words
+        places[:, :, 1:] = batch.first, batch.last
+        ids, mask, words, first, last = self._copy((batch.ids, batch.mask, batch.words, *places))
         with self.precision():
-            text = self.model.encode_text(ids, mask, first, last)
-        numbers = torch.as_tensor(types[:, -1].astype(np.int64), device=self.device)
-        sims = self.model.similarities(text, vectors, self.model.options.max_width, numbers)
-        return self.model.margins(sims, words)
+            states = model.states(ids, mask, first, last)
+        if model.options.inference == "joint":
+            text = model.text_vectors(*states)
+            return model.margins(model.similarities(text, asked.vectors, model.options.max_width, asked.numbers), words)
+        left, right = model.span_vectors(*states)
+        keys = asked.keys.narrow(min(model.options.max_width, length))
+        span, anchor = model.span_similarities(left, right, keys, asked.numbers)
+        return span_margins(span, anchor, words)
+
+    def _copy(self, arrays: Sequence[NDArray[np.int64]]) -> list[Tensor]:
+        """Arrays on the device, by a single copy: each copy costs time of its own, however small it is."""
+        together = torch.as_tensor(np.concatenate([array.ravel() for array in arrays]), device=self.device)
+        parts = torch.split(together, [array.size for array in arrays])
+        return [part.view(array.shape) for part, array in zip(parts, arrays, strict=True)]
+
+    def _asked(self, types: NDArray[np.float32]) -> _Asked:
+        """The types as the model needs them on the device; those of the last batch are still at hand."""
+        asked = self._last_asked
+        if asked is None or asked.rows is not types:
+            vectors = TypeVectors(*torch.as_tensor(types[:, :-1], device=self.device).chunk(3, dim=-1))
+            numbers = torch.as_tensor(types[:, -1].astype(np.int64), device=self.device)
+            keys = self.model.span_keys(vectors.span, self.model.options.max_width)
+            asked = self._last_asked = _Asked(types, vectors, keys, numbers)
+        return asked

@@ -6,7 +6,9 @@ import torch
 from torch import Tensor
 
 
-def contrast(sim: Tensor, anchor: Tensor | None, gold: Tensor, candidate: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
+def contrast(
+    sim: Tensor, anchor: Tensor | None, gold: Tensor, candidate: Tensor, known: Tensor
+) -> tuple[Tensor, Tensor]:
     """The two terms of BINDER's augmented loss, equations 5 and 9 (or 6, 7 and 8 for positions).
 
     For every gold place p of a type k, against all candidates that are not gold for k and the threshold:

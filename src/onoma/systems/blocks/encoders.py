@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,22 +19,31 @@ ENCODER_FOLDER = "encoder"
 
 def load_encoder(name: str | os.PathLike[str]) -> nn.Module:
     """The pretrained encoder of a hub name or folder, without its pooling layer."""
-    try:
+    with _loading_errors(name):
         return _without_pooler(AutoModel.from_pretrained(name, dtype=torch.float32))
-    except (OSError, ValueError) as error:
-        raise OnomaError(f"cannot load the encoder {name!r}: {error}. Give a hub name or a model folder.") from error
 
 
 def empty_encoder(folder: str | os.PathLike[str]) -> nn.Module:
     """An encoder of the kind that a model folder describes, its weights still to be filled in."""
-    return _without_pooler(AutoModel.from_config(AutoConfig.from_pretrained(Path(folder) / ENCODER_FOLDER)))
+    config = AutoConfig.from_pretrained(Path(folder) / ENCODER_FOLDER)
+    return _without_pooler(AutoModel.from_config(config))  # type: ignore[no-untyped-call]
 
 
 def save_tokenizer(encoder_name: str, folder: str | os.PathLike[str]) -> None:
     """Write the encoder's tokenizer.json into a model folder."""
-    AutoTokenizer.from_pretrained(encoder_name).save_pretrained(folder)
+    with _loading_errors(encoder_name):
+        tokenizer = AutoTokenizer.from_pretrained(encoder_name)
+    tokenizer.save_pretrained(folder)
     if not (Path(folder) / "tokenizer.json").is_file():
         raise OnomaError(f"the tokenizer of {encoder_name!r} has no fast version, which Onoma needs")
+
+
+@contextmanager
+def _loading_errors(name: str | os.PathLike[str]) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        raise OnomaError(f"cannot load the encoder {name!s}: {error}. Give a hub name or a model folder.") from error
 
 
 def _without_pooler(encoder: Any) -> nn.Module:

@@ -1,0 +1,268 @@
+"""Training and inference speed of BINDER, BERT-CRF and a biaffine classifier (BINDER's table 7).
+
+    python benchmarks/speed_table7.py --encoder FOLDER --data ROOT
+
+All three stand on the same encoder and see the same batches. A training step is forward, loss, backward and AdamW;
+inference goes from a batch on the CPU to decoded mentions on the CPU. The systems take turns in every repeat, so that
+a slow moment of the machine meets all of them; the median over repeats is recorded. Before inference is measured, the
+systems have learned from the training steps: an untrained one would propose far more spans, and decode longer, than
+any model in use. The F1 in the printed table shows how far they came; it is no result of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from baselines import BertCrf, Biaffine, Rows, bio_tags, flat_rows, precision
+from onoma.batches import Batch, bucket, collate
+from onoma.config import ModelConfig
+from onoma.data import load_splits
+from onoma.data.packing import pack
+from onoma.entities import Corpus, EntityType
+from onoma.subwords import Subwords
+from onoma.systems.binder.model import Binder
+from onoma.systems.binder.options import BinderOptions
+from onoma.systems.binder.torch_runtime import TorchBinder
+from onoma.systems.blocks.encoders import load_encoder
+from onoma.training.collating import BinderCollator
+from onoma.training.examples import Example, make_examples
+from onoma.training.sampling import BucketedBatches
+from records import RESULTS, Record, write_records
+
+OVERLAP = 16  # words that neighbouring windows share
+RATE, HEAD_RATE = 1e-4, 1e-3
+WARM_UP = 10  # training steps
+PAPER = {"binder": (2571, 8886), "bert-crf": (2273, 8596), "biaffine": (1548, 3634)}
+"""Words a second in training and in inference, table 7 of the paper."""
+
+Inputs = dict[str, Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """A model, how it learns and how it is used."""
+
+    model: nn.Module
+    loss: Callable[..., Tensor]
+    extract: Callable[[Batch], Rows]
+    optimiser: torch.optim.Optimizer
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """What all systems read."""
+
+    steps: list[Inputs]
+    batches: list[Batch]
+    gold: list[Rows]  # of each batch
+
+
+def prepare(
+    corpora: dict[str, Corpus], subwords: Subwords, arguments: argparse.Namespace, options: BinderOptions
+) -> Data:
+    """Training steps and inference batches out of windows that reach across sentences."""
+    types = corpora["train"].types
+    numbers = {one.name: number for number, one in enumerate(types)}
+    examples = {
+        split: make_examples(
+            [pack(corpus)],
+            numbers,
+            subwords,
+            max_tokens=arguments.max_tokens,
+            overlap=OVERLAP,
+            drop_empty=split == "train",
+        )[0][: arguments.windows]
+        for split, corpus in corpora.items()
+    }
+    collator = BinderCollator(types, subwords, options)
+    wanted = WARM_UP + arguments.repeats * arguments.steps
+    steps = [_training_inputs(chosen, collator) for chosen in islice(_epochs(examples["train"], arguments), wanted)]
+    tested = examples["test"]
+    order = bucket([len(one.pieces.ids) for one in tested], arguments.batch_size)
+    batches = [collate([tested[i].pieces for i in rows], subwords) for rows in order]
+    return Data(steps, batches, [_gold([tested[i] for i in rows]) for rows in order])
+
+
+def _epochs(examples: list[Example], arguments: argparse.Namespace) -> Iterator[list[Example]]:
+    batches, epoch = BucketedBatches(examples, arguments.batch_size, seed=0), 0
+    while True:
+        batches.set_epoch(epoch)
+        yield from ([examples[i] for i in rows] for rows in batches)
+        epoch += 1
+
+
+def _training_inputs(examples: list[Example], collator: BinderCollator) -> Inputs:
+    inputs = collator(examples)
+    return inputs | {"tags": torch.from_numpy(bio_tags(_gold(examples), *inputs["first"].shape))}
+
+
+def _gold(examples: Sequence[Example]) -> Rows:
+    parts = [np.insert(one.gold, 0, window, axis=1) for window, one in enumerate(examples)]
+    return np.concatenate(parts)
+
+
+def make_systems(
+    arguments: argparse.Namespace, types: Sequence[EntityType], options: BinderOptions, device: torch.device
+) -> dict[str, System]:
+    """The three systems on a device, untrained but for their encoders."""
+    torch.manual_seed(0)
+    folder = arguments.encoder
+    binder = Binder(load_encoder(folder), load_encoder(folder), options, arguments.max_tokens, len(types)).to(device)
+    hidden = next(binder.text_heads.parameters()).shape[1]
+    runtime = TorchBinder(binder, ModelConfig("binder", max_tokens=arguments.max_tokens), Subwords.load(folder))
+    crf = BertCrf(load_encoder(folder), hidden, len(types)).to(device)
+    biaffine = Biaffine(load_encoder(folder), hidden, len(types)).to(device)
+    return {
+        "binder": System(binder, _binder_loss(binder), BinderInference(runtime, types), _optimiser(binder)),
+        "bert-crf": System(crf, crf, crf.extract, _optimiser(crf)),
+        "biaffine": System(biaffine, biaffine, biaffine.extract, _optimiser(biaffine)),
+    }
+
+
+def _binder_loss(model: Binder) -> Callable[..., Tensor]:
+    def loss(tags: Tensor, **inputs: Tensor) -> Tensor:
+        found: Tensor = model(**inputs)["loss"]
+        return found
+
+    return loss
+
+
+class BinderInference:
+    """Proposals and flat decoding; the types are encoded once, at the first batch."""
+
+    def __init__(self, runtime: TorchBinder, types: Sequence[EntityType]) -> None:
+        self.runtime, self.types = runtime, types
+        self.rows: np.ndarray | None = None
+
+    def __call__(self, batch: Batch) -> Rows:
+        if self.rows is None:
+            self.rows = self.runtime.encode_types(self.types)
+        return flat_rows(self.runtime.propose(batch, self.rows, self.runtime.config.threshold))
+
+
+def _optimiser(model: nn.Module) -> torch.optim.Optimizer:
+    encoder = [weight for name, weight in model.named_parameters() if "encoder." in name]
+    heads = [weight for name, weight in model.named_parameters() if "encoder." not in name]
+    groups = [{"params": encoder, "lr": RATE}, {"params": heads, "lr": HEAD_RATE}]
+    return torch.optim.AdamW(groups, fused=encoder[0].is_cuda)
+
+
+def train(system: System, steps: Sequence[Inputs], device: torch.device) -> float:
+    """Take some training steps; how many words they read in a second."""
+    system.model.train()
+    begin = _now(device)
+    for step in steps:
+        inputs = {name: tensor.to(device) for name, tensor in step.items()}
+        with precision(device):
+            loss = system.loss(**inputs)
+        torch.autograd.backward(loss)
+        system.optimiser.step()
+        system.optimiser.zero_grad(set_to_none=True)
+    seconds = _now(device) - begin
+    return sum(int(step["words"].sum()) for step in steps) / seconds
+
+
+def infer(system: System, batches: Sequence[Batch], device: torch.device) -> float:
+    """Read all batches; how many of their words in a second."""
+    begin = _now(device)
+    for batch in batches:
+        system.extract(batch)
+    seconds = _now(device) - begin
+    return sum(int(batch.words.sum()) for batch in batches) / seconds
+
+
+def _now(device: torch.device) -> float:
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter()
+
+
+def measure(
+    systems: dict[str, System], data: Data, arguments: argparse.Namespace, device: torch.device
+) -> tuple[dict[str, list[float]], dict[str, list[float]], dict[str, float]]:
+    """Words a second of each repeat, in training and in inference, and the F1 between the two."""
+    training: dict[str, list[float]] = {name: [] for name in systems}
+    inference: dict[str, list[float]] = {name: [] for name in systems}
+    for system in systems.values():
+        train(system, data.steps[:WARM_UP], device)
+    for start in range(WARM_UP, len(data.steps), arguments.steps):
+        for name, system in systems.items():
+            training[name].append(train(system, data.steps[start : start + arguments.steps], device))
+    for system in systems.values():
+        system.model.eval()
+    reached = {name: f1(system, data) for name, system in systems.items()}  # warms up, too
+    for _ in range(arguments.repeats):
+        for name, system in systems.items():
+            inference[name].append(infer(system, data.batches, device))
+    return training, inference, reached
+
+
+def f1(system: System, data: Data) -> float:
+    """Strict F1 over the mentions that lie in a window, in percent."""
+    right = found = gold = 0
+    for batch, wanted in zip(data.batches, data.gold, strict=True):
+        rows, true = set(map(tuple, system.extract(batch).tolist())), set(map(tuple, wanted.tolist()))
+        right, found, gold = right + len(rows & true), found + len(rows), gold + len(true)
+    return 200 * right / max(found + gold, 1)
+
+
+def report(
+    training: dict[str, list[float]],
+    inference: dict[str, list[float]],
+    reached: dict[str, float],
+    arguments: argparse.Namespace,
+    device: torch.device,
+) -> None:
+    """Print the table and write the records."""
+    encoder, corpus = Path(arguments.encoder).name, Path(arguments.corpus).name
+    data = f"{corpus}, batches of {arguments.batch_size} windows of at most {arguments.max_tokens} tokens"
+    command = f"python benchmarks/speed_table7.py --encoder {encoder} --data DATA --corpus {arguments.corpus}"
+    command += f" --batch-size {arguments.batch_size} --max-tokens {arguments.max_tokens}"
+    records = []
+    print(f"{'words a second':16} {'training':>20} {'(paper)':>8} {'inference':>20} {'(paper)':>8} {'F1':>6}")
+    for name, papers in PAPER.items():
+        cells = []
+        for setting, speeds, paper in zip(("training", "inference"), (training, inference), papers, strict=True):
+            value, spread = statistics.median(speeds[name]), statistics.stdev(speeds[name])
+            cells.append(f"{value:12,.0f} ± {spread:5,.0f} {paper:8,}")
+            metric = f"{name}/speed-{setting}/{corpus}/{encoder}/words_per_s"
+            records.append(Record(metric, round(value), command, data, paper, encoder, (0,), round(spread)))
+        print(f"{name:16} {' '.join(cells)} {reached[name]:6.1f}")
+    accelerator = torch.cuda.get_device_name() if device.type == "cuda" else ""
+    write_records(arguments.output, records, accelerator=accelerator)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Measure the speed of BINDER, BERT-CRF and a biaffine classifier.")
+    parser.add_argument("--encoder", required=True, help="the folder of a pretrained encoder")
+    parser.add_argument("--data", type=Path, required=True, help="the folder that holds the corpus")
+    parser.add_argument("--corpus", default="en/conll2003", help="a flat corpus with the splits train and test")
+    parser.add_argument("--output", type=Path, default=RESULTS / "speed_table7.json")
+    parser.add_argument("--batch-size", type=int, default=8, help="windows in a batch")
+    parser.add_argument("--max-tokens", type=int, default=256, help="of a window")
+    parser.add_argument("--repeats", type=int, default=9, help="at least 2, for a spread")
+    parser.add_argument("--steps", type=int, default=15, help="training steps of each repeat")
+    parser.add_argument("--windows", type=int, help="take only so many windows of each split")
+    arguments = parser.parse_args()
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    options = BinderOptions()
+    corpora = load_splits(arguments.data / arguments.corpus, splits=["train", "test"], natural_names=True)
+    types = corpora["train"].types
+    data = prepare(corpora, Subwords.load(arguments.encoder), arguments, options)
+    systems = make_systems(arguments, types, options, device)
+    training, inference, reached = measure(systems, data, arguments, device)
+    report(training, inference, reached, arguments, device)
+
+
+if __name__ == "__main__":
+    main()

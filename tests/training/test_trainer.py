@@ -1,0 +1,89 @@
+"""What is particular about our stage of training: rates, batches and epochs, stopping."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from torch import nn
+from transformers import TrainerControl, TrainerState
+
+from onoma.subwords import Subwords
+from onoma.systems.binder.model import Binder
+from onoma.systems.binder.options import BinderOptions
+from onoma.systems.blocks.encoders import load_encoder
+from onoma.training.collating import BinderCollator
+from onoma.training.examples import make_examples
+from onoma.training.recipe import TrainingRecipe
+from onoma.training.sampling import BucketedBatches
+from onoma.training.trainer import FollowEpochs, KeepBest, StageTrainer, training_arguments
+from tiny import TYPES, corpus
+
+
+@pytest.fixture
+def trainer(encoder_folder: Path, subwords: Subwords, tmp_path: Path) -> StageTrainer:
+    numbers = {one.name: number for number, one in enumerate(TYPES)}
+    examples, _ = make_examples([corpus()], numbers, subwords, max_tokens=130, overlap=8, drop_empty=True)
+    options = BinderOptions(size=8, width_size=8)
+    model = Binder(load_encoder(encoder_folder), load_encoder(encoder_folder), options, 130)
+    recipe = TrainingRecipe(rate=1e-5, head_rate=1e-3, weight_decay=0.1, batch_size=16, workers=0)
+    batches = BucketedBatches(examples, recipe.batch_size, seed=0)
+    arguments = training_arguments(recipe, tmp_path, 0)
+    collator = BinderCollator(TYPES, subwords, options)
+    return StageTrainer(model, arguments, examples, batches, collator, lambda: {"f1": 1.0}, recipe, [])
+
+
+def test_pretrained_weights_and_new_ones_have_their_own_rates(trainer: StageTrainer) -> None:
+    optimiser = trainer.create_optimizer()
+    of: dict[int, Any] = {id(weight): group for group in optimiser.param_groups for weight in group["params"]}
+    names = dict(trainer.network.named_parameters())
+    assert len(of) == len(names)
+    for name, weight in names.items():
+        pretrained = name.startswith(("text_encoder", "own_type_encoder"))
+        assert of[id(weight)]["lr"] == (1e-5 if pretrained else 1e-3)
+        exempt = name.endswith("bias") or "LayerNorm" in name or name == "log_scale"
+        assert of[id(weight)]["weight_decay"] == (0.0 if exempt else 0.1)
+
+
+def test_the_loader_gives_our_batches(trainer: StageTrainer) -> None:
+    loader = trainer.get_train_dataloader()
+    sizes = [len(batch["words"]) for batch in loader]
+    assert sizes == [len(batch) for batch in trainer.batches]
+    assert sum(sizes) == len(corpus()) - 1  # one sentence has no mention
+
+
+def test_only_one_gpu_is_driven_by_a_process(trainer: StageTrainer) -> None:
+    assert trainer.args.n_gpu <= 1
+
+
+def test_batches_follow_the_epochs_also_when_resumed_inside_of_one(trainer: StageTrainer) -> None:
+    follow = FollowEpochs(trainer.batches)
+    for epoch, expected in ((None, 0), (0, 0), (1.0, 1), (6.5, 6)):
+        follow.on_epoch_begin(trainer.args, TrainerState(epoch=epoch), TrainerControl())
+        assert trainer.batches.epoch == expected
+
+
+@pytest.mark.parametrize("on_disk", [True, False])
+def test_the_best_is_kept_and_patience_ends(trainer: StageTrainer, tmp_path: Path, on_disk: bool) -> None:
+    model = nn.Linear(1, 1)
+    best = KeepBest(model, 200, tmp_path / "best" / "best.safetensors" if on_disk else None)
+    state, control = TrainerState(), TrainerControl()
+    stopped = []
+    for step, f1 in ((100, 0.0), (200, 50.0), (300, 50.0), (400, 49.0)):
+        nn.init.constant_(model.weight, step)
+        state.global_step = step
+        best.on_evaluate(trainer.args, state, control, {"eval_f1": f1})
+        stopped.append(control.should_training_stop)
+    assert stopped == [False, False, False, True]
+    assert (state.best_metric, state.best_global_step) == (50.0, 200)
+    best.restore()
+    assert float(model.weight.detach()) == 200.0
+
+
+def test_of_several_processes_only_the_first_writes(trainer: StageTrainer, tmp_path: Path) -> None:
+    best = KeepBest(nn.Linear(1, 1), 10, tmp_path / "best.safetensors")
+    state = TrainerState(is_world_process_zero=False)
+    best.on_evaluate(trainer.args, state, TrainerControl(), {"eval_f1": 1.0})
+    assert state.best_metric == 1.0
+    assert not (tmp_path / "best.safetensors").exists()
