@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from onoma.backends.base import Backend
 from onoma.batches import bucket, collate, slice_windows
+from onoma.config import ModelConfig
 from onoma.decoding import Overlap, Proposals, above, select, stitch
 from onoma.entities import Entity
 from onoma.errors import OnomaError
@@ -61,6 +62,10 @@ class Proposed:
     line: Line
     proposals: Proposals
 
+    def above(self, threshold: float) -> Proposed:
+        """Only what reaches a threshold."""
+        return Proposed(self.line, above(self.proposals, threshold))
+
     def entities(
         self, labels: Sequence[str], overlap: Overlap = "flat", several_labels: bool = False
     ) -> list[list[Entity]]:
@@ -102,27 +107,35 @@ def chunks(texts: Iterable[str], most_texts: int) -> Iterator[list[str]]:
         yield chunk
 
 
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Texts cut into windows for a model; the same ones can be given to it again and again."""
+
+    line: Line
+    windows: Windows
+    parts: list[Pieces]
+
+
+def prepare(texts: Sequence[str], tokens: WordTokens, config: ModelConfig) -> Prepared:
+    """Cut texts into words, tokens and windows."""
+    budget = config.max_tokens - 2  # without the first and last token
+    line, pieces = tokenise(texts, tokens, budget)
+    windows = line_windows(line, pieces.counts, budget, config.overlap)
+    return Prepared(line, windows, list(slice_windows(pieces, windows)))
+
+
 def propose(
-    texts: Sequence[str],
-    backend: Backend,
-    tokens: WordTokens,
-    types: NDArray[np.float32],
-    limits: NDArray[np.float32],
-    batch_size: int,
+    prepared: Prepared, backend: Backend, types: NDArray[np.float32], limits: NDArray[np.float32], batch_size: int
 ) -> Proposed:
-    """Run a model over a chunk of texts, in batches of windows of similar length."""
-    config = backend.config
-    line, pieces = tokenise(texts, tokens, config.max_tokens - 2)
-    windows = line_windows(line, pieces.counts, config.max_tokens - 2, config.overlap)
-    parts = list(slice_windows(pieces, windows))
-    floor = float(limits.min())
+    """Run a model over windows, in batches of similar length; `limits` are the thresholds of the types."""
+    parts, floor = prepared.parts, float(limits.min())
     nothing = np.zeros(0, np.int64)
     found = [Proposals(nothing, nothing, nothing, nothing, np.zeros(0, np.float32))]
     for batch in bucket([len(part.ids) + 2 for part in parts], batch_size, MOST_TOKENS):
         proposals = backend.propose(collate([parts[window] for window in batch], backend.subwords), types, floor)
         proposals = above(proposals, limits[proposals.type])
-        found.append(stitch(proposals._replace(window=batch[proposals.window]), windows))
-    return Proposed(line, Proposals(*(np.concatenate(column) for column in zip(*found, strict=True))))
+        found.append(stitch(proposals._replace(window=batch[proposals.window]), prepared.windows))
+    return Proposed(prepared.line, Proposals(*(np.concatenate(column) for column in zip(*found, strict=True))))
 
 
 def tokenise(texts: Sequence[str], tokens: WordTokens, budget: int) -> tuple[Line, Pieces]:

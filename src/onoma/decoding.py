@@ -24,6 +24,8 @@ from onoma.errors import OnomaError
 from onoma.text.windows import Windows
 from onoma.text.words import Spans
 
+_ROUNDS = 3  # of accepting at once before walking
+
 Overlap = Literal["flat", "nested", "any"]
 Integers = NDArray[np.int64]
 
@@ -44,7 +46,8 @@ class Proposals(NamedTuple):
 
 def above(proposals: Proposals, threshold: ArrayLike) -> Proposals:
     """The proposals that reach their threshold: one number, or one a proposal (for one a type: `limits[proposals.type]`)."""
-    return proposals.take(proposals.score >= np.asarray(threshold, np.float32))  # not a number: never passes
+    # In the precision of the scores, so that 0.8 reaches 0.8; a score that is not a number reaches nothing.
+    return proposals.take(proposals.score >= np.asarray(threshold, proposals.score.dtype))
 
 
 def stitch(proposals: Proposals, windows: Windows) -> Proposals:
@@ -75,7 +78,10 @@ def decode(
     >>> decode("Tom flew to Paris", words, one, ["city"])
     [Entity(start=12, end=17, text='Paris', label='city', score=0.9)]
     """
-    limits = np.broadcast_to(np.asarray(threshold, np.float32), len(labels))
+    limits = np.asarray(threshold, float)
+    if limits.ndim and len(limits) != len(labels):
+        raise OnomaError(f"{len(limits)} thresholds were given for {len(labels)} labels")
+    limits = np.broadcast_to(limits, len(labels))
     proposals = above(proposals, limits[proposals.type])
     if windows is not None:
         proposals = stitch(proposals, windows)
@@ -114,6 +120,7 @@ def select(
     if group is not None and len(start):
         shift = _group_offsets(np.asarray(group, np.int64), end)
         start, end = start + shift, end + shift
+    start, end = _without_gaps(start, end)
     order = _best_first(np.asarray(score), start, end, rank)
     rows = order if overlap == "flat" else _first_of_each_span(order, start, end)
     if overlap != "any" and len(rows):
@@ -129,6 +136,14 @@ def _group_offsets(group: Integers, end: Integers) -> Integers:
     lengths = np.zeros(int(group.max()) + 1, np.int64)
     np.maximum.at(lengths, group, end)
     return (np.cumsum(lengths) - lengths)[group]
+
+
+def _without_gaps(start: Integers, end: Integers) -> tuple[Integers, Integers]:
+    """The spans on a line that has only the places where a span begins or ends: overlap is what it was."""
+    used = np.zeros(int(end.max(initial=0)) + 1, np.int64)
+    used[start] = used[end] = 1
+    place = np.cumsum(used) - used
+    return place[start], place[end]
 
 
 def _best_first(score: NDArray[np.floating], start: Integers, end: Integers, rank: Integers) -> NDArray[np.intp]:
@@ -169,8 +184,8 @@ class _Taken(Protocol):
     def free(self, start: Integers, end: Integers) -> NDArray[np.bool_]:
         """Which spans conflict with nothing accepted."""
 
-    def apart(self, start: Integers, end: Integers) -> NDArray[np.bool_]:
-        """Which of these spans conflict with none of the others."""
+    def leading(self, start: Integers, end: Integers) -> NDArray[np.bool_]:
+        """Which of these spans, given best first, surely conflict with none that is better."""
 
     def add_all(self, start: Integers, end: Integers) -> None:
         """Accept spans that have no conflict."""
@@ -183,19 +198,22 @@ def _walk(start: Integers, end: Integers, taken: _Taken) -> Integers:
     """Greedy selection in the given order: the indices of the spans that are accepted.
 
     Spans come in batches of growing size. Of each batch, what conflicts with something accepted before
-    is dropped at once, and what conflicts with nothing in the batch is accepted at once. Only the rest,
-    which is little in crowded and in sparse text alike, is walked one by one.
+    is dropped at once, and what conflicts with nothing better is accepted at once, some times over. Only
+    the rest, which is little in crowded and in sparse text alike, is walked one by one.
     """
     accepted: list[Integers] = []
     position, size = 0, 4096
     while position < len(start):
         batch = slice(position, position + size)
         rows = np.flatnonzero(taken.free(start[batch], end[batch])) + position
-        apart = taken.apart(start[rows], end[rows])
-        alone, rest = rows[apart], rows[~apart]
-        taken.add_all(start[alone], end[alone])
-        added = map(taken.add, start[rest].tolist(), end[rest].tolist())
-        accepted += [alone, rest[np.fromiter(added, np.bool_, len(rest))]]
+        for _ in range(_ROUNDS):
+            leading = taken.leading(start[rows], end[rows])
+            chosen, rows = rows[leading], rows[~leading]
+            taken.add_all(start[chosen], end[chosen])
+            rows = rows[taken.free(start[rows], end[rows])]
+            accepted.append(chosen)
+        added = map(taken.add, start[rows].tolist(), end[rows].tolist())
+        accepted.append(rows[np.fromiter(added, np.bool_, len(rows))])
         position, size = position + size, size * 4
     return np.sort(np.concatenate(accepted))
 
@@ -211,7 +229,7 @@ class _Flat:
         np.cumsum(np.frombuffer(self.flags, np.uint8), out=used[1:])
         return np.asarray(used[end] == used[start])
 
-    def apart(self, start: Integers, end: Integers) -> NDArray[np.bool_]:
+    def leading(self, start: Integers, end: Integers) -> NDArray[np.bool_]:
         order = np.argsort(start, kind="stable")
         first, after = start[order], end[order]
         apart = np.ones(len(start), np.bool_)
@@ -247,24 +265,16 @@ class _Nested:
         self.edges = bytearray(length + 1)  # where accepted spans begin or end
 
     def free(self, start: Integers, end: Integers) -> NDArray[np.bool_]:
-        reach, back = self.reach_array, self.back_array
-        inner = end - start - 1  # places inside of a span: start + 1 … end - 1
-        free = np.ones(len(start), np.bool_)
-        step = 1  # reach and back hold the extremes of `step` places; two such stretches make up any range
-        while step <= inner.max(initial=0):
-            rows = np.flatnonzero((inner >= step) & (inner < 2 * step))
-            left, right = start[rows] + 1, end[rows] - step
-            free[rows] = (np.maximum(reach[left], reach[right]) <= end[rows]) & (
-                np.minimum(back[left], back[right]) >= start[rows]
-            )
-            reach, back = np.maximum(reach[:-step], reach[step:]), np.minimum(back[:-step], back[step:])
-            step *= 2
-        return free
+        ahead = _inside(self.reach_array, np.maximum, start, end, empty=0)
+        behind = _inside(self.back_array, np.minimum, start, end, empty=len(self.back_array))
+        return np.asarray((ahead <= end) & (behind >= start))
 
-    def apart(self, start: Integers, end: Integers) -> NDArray[np.bool_]:
-        others = _Nested(len(self.edges) - 1)
-        others.add_all(start, end)
-        return others.free(start, end)
+    def leading(self, start: Integers, end: Integers) -> NDArray[np.bool_]:
+        """Those that are better than all with an edge inside of them: whatever crosses them is among these."""
+        rank = np.arange(len(start), dtype=np.int32)
+        best = np.full(len(self.edges), len(start), np.int32)  # of the spans with an edge at each place
+        best[np.stack([start, end], axis=1)[::-1].ravel()] = np.repeat(rank[::-1], 2)  # the best is written last
+        return np.asarray(_inside(best, np.minimum, start, end, empty=len(start)) > rank)
 
     def add_all(self, start: Integers, end: Integers) -> None:
         np.maximum.at(self.reach_array, start, end.astype(np.int32))
@@ -281,3 +291,17 @@ class _Nested:
         self.back[end] = min(self.back[end], start)
         self.edges[start] = self.edges[end] = 1
         return True
+
+
+def _inside(values: NDArray[np.int32], pick: np.ufunc, start: Integers, end: Integers, empty: int) -> NDArray[np.int32]:
+    """The least or greatest value at the places inside of each span, start + 1 to end - 1; `empty` if there is none."""
+    inner = end - start - 1
+    found = np.full(len(start), empty, np.int32)
+    step, most = 1, int(inner.max(initial=0))
+    while step <= most:  # values of stretches of `step` places: two of them, overlapping, make up any range
+        rows = np.flatnonzero((inner >= step) & (inner < 2 * step))
+        found[rows] = pick(values[start[rows] + 1], values[end[rows] - step])
+        step *= 2
+        if step <= most:
+            values = pick(values[: -(step // 2)], values[step // 2 :])
+    return found

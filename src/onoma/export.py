@@ -20,11 +20,13 @@ def export(model: str | os.PathLike[str], output: str | os.PathLike[str], int8: 
     >>> export("runs/drugs/model", "models/drugs", int8=True)  # doctest: +SKIP
     """
     try:
-        from onoma.backends.torch import TOKENIZER_FILES, load
+        from onoma.backends.torch import TOKENIZER_FILES, WEIGHTS, load
         from onoma.systems.binder.export import export_binder
     except ModuleNotFoundError as error:
         raise OnomaError(f'export needs {error.name}: pip install "onoma[train]"') from error
     source, output = find_model(model), Path(output)
+    if not (source / WEIGHTS).is_file():
+        raise OnomaError(f"{source} has no {WEIGHTS}: only models saved by PyTorch can be exported")
     trained = load(source, device="cpu")
     with atomic_folder(output) as folder:
         export_binder(trained.model, folder, int8=int8)

@@ -12,7 +12,7 @@ from typing import TypedDict, Unpack, get_args, overload
 
 from onoma.asking import Labels, Threshold, asked_types, limits
 from onoma.backends import Backend, BackendName, load_backend
-from onoma.chunks import Proposed, chunks, propose
+from onoma.chunks import Proposed, chunks, prepare, propose
 from onoma.config import ModelConfig
 from onoma.data.files import atomic_folder
 from onoma.decoding import Overlap
@@ -163,7 +163,7 @@ class Extractor:
         lowest = limits(types, threshold, self.config)
         rows = self._types.rows(types)
         return (
-            propose(chunk, self.backend, self._words, rows, lowest, batch_size)
+            propose(prepare(chunk, self._words, self.config), self.backend, rows, lowest, batch_size)
             for chunk in chunks(texts, batch_size * _CHUNK)
         )
 

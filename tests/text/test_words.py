@@ -21,6 +21,7 @@ def words_of(text):
         ("(see https://example.org/a_(b)?x=1,2).", "(|see|https://example.org/a_(b)?x=1,2|)|."),
         ("网址https://example.cn/路 www.example.org.", "网|址|https://example.cn/|路|www.example.org|."),
         ("5mg, 3.5 kg, 1,000.50, 10:30, 20%", "5|mg|,|3.5|kg|,|1,000.50|,|10:30|,|20|%"),
+        ("at 10:30am, 7pm", "at|10:30|am|,|7|pm"),
         ("1990,1995 and 1990s, p53, 4K", "1990|,|1995|and|1990s|,|p53|,|4K"),
         ("the U.S. and J.R.R. Tolkien. End", "the|U.S.|and|J.R.R.|Tolkien|.|End"),
         ("我爱iPhone手机2020年", "我|爱|iPhone|手|机|2020|年"),

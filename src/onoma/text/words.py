@@ -81,7 +81,7 @@ def _word() -> re.Pattern[str]:
       | [0-9\#*]\ufe0f?\u20e3                                     # keycap
       | [\U0001f1e6-\U0001f1ff]{{2}}                              # flag
       | {picture} (?:(?<=\u200d){picture}){{0,15}}+                # emoji, joined ones too
-      | \d{{1,30}}+ (?:[.,]\d{{1,30}}+){{0,5}}+ (?=(?i:{_UNITS})(?!{inside}))  # a number in front of its unit
+      | \d{{1,30}}+ (?:[.,:]\d{{1,30}}+){{0,5}}+ (?=(?i:{_UNITS})(?!{inside}))  # a number in front of its unit
       | (?:{letter}\.){{2,8}}+ (?!{letter}\B)                      # U.S.
       | (?:
             {inside}
@@ -95,18 +95,12 @@ def _word() -> re.Pattern[str]:
     )
 
 
-@lru_cache(maxsize=1)
-def _special() -> re.Pattern[str]:
-    """URLs and e-mail addresses."""
-    path = r"""[^\s<>"'`{}|\\^\u2000-\u206f\u3000-\uffff]+"""
-    return re.compile(
-        rf"""
-        (?:https?|ftps?|file|s3|git|ssh)://{path}
-      | \bwww\.{path}
-      | (?<![\w.+-])[\w.+-]{{1,64}}@[\w-]{{1,63}}(?:\.[\w-]{{1,63}}){{1,8}}
-        """,
-        re.VERBOSE | re.IGNORECASE | re.ASCII,
-    )
+_MAYBE_SPECIAL = re.compile(r"@|://|www\.", re.IGNORECASE)
+_URL = re.compile(
+    r"""(?:(?:https?|ftps?|file|s3|git|ssh)://|\bwww\.)[^\s<>"'`{}|\\^\u2000-\u206f\u3000-\uffff]{1,2048}+""", re.IGNORECASE
+)
+_BEFORE_AT = re.compile(r"[\w.+-]{1,64}\Z", re.ASCII)
+_AFTER_AT = re.compile(r"[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}", re.ASCII)
 
 
 @lru_cache(maxsize=1)
@@ -120,15 +114,30 @@ _TRAILING = re.compile(r"(?:[.,;:!?…]|['\"’”»])+$")
 
 def _specials(text: str) -> Iterator[tuple[int, int]]:
     """URLs and e-mail addresses, without the punctuation of the sentence around them."""
-    if "@" not in text and "://" not in text and "www." not in text and "WWW." not in text:
-        return
-    for match in _special().finditer(text):
-        trimmed = _TRAILING.sub("", match.group())
-        for opening, closing in ("()", "[]"):
-            while trimmed.endswith(closing) and trimmed.count(closing) > trimmed.count(opening):
-                trimmed = _TRAILING.sub("", trimmed[:-1])
-        start, end = match.start(), match.start() + len(trimmed)
-        yield from ((cut, min(cut + LONGEST_WORD, end)) for cut in range(start, end, LONGEST_WORD))
+    done = 0
+    for clue in _MAYBE_SPECIAL.finditer(text):
+        if clue.start() < done:
+            continue
+        found = _email(text, clue.start(), done) if clue.group() == "@" else _url(text, clue.start(), done)
+        if found is not None:
+            start, done = found
+            yield from ((cut, min(cut + LONGEST_WORD, done)) for cut in range(start, done, LONGEST_WORD))
+
+
+def _email(text: str, at: int, low: int) -> tuple[int, int] | None:
+    before, after = _BEFORE_AT.search(text, max(low, at - 64), at), _AFTER_AT.match(text, at + 1)
+    return (before.start(), after.end()) if before and after else None
+
+
+def _url(text: str, clue: int, low: int) -> tuple[int, int] | None:
+    match = _URL.search(text, max(low, clue - 5), clue + 2100)  # the scheme stands in front of "://"
+    if match is None or match.start() > clue:
+        return None
+    trimmed = _TRAILING.sub("", match.group())
+    for opening, closing in ("()", "[]"):
+        while trimmed.endswith(closing) and trimmed.count(closing) > trimmed.count(opening):
+            trimmed = _TRAILING.sub("", trimmed[:-1])
+    return match.start(), match.start() + len(trimmed)
 
 
 def _stretches(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -157,12 +166,14 @@ def segment(text: str) -> Spans:
     >>> [ "Ann's dog, 5mg in 北京".__getitem__(slice(*w)) for w in segment("Ann's dog, 5mg in 北京") ]
     ['Ann', "'s", 'dog', ',', '5', 'mg', 'in', '北', '京']
     """
-    parts, position = [], 0
-    for special in (*_specials(text), (len(text), len(text))):
-        parts += [_tiles(text, *stretch) for stretch in _stretches(text, position, special[0])]
-        parts.append(np.array([special], dtype=np.int32))
-        position = special[1]
-    return np.concatenate(parts[:-1]) if len(parts) > 2 else parts[0]
+    words = np.concatenate([_tiles(text, *stretch) for stretch in _stretches(text, 0, len(text))])
+    specials = np.array(list(_specials(text)), np.int32).reshape(-1, 2)
+    if not len(specials):
+        return words
+    words = split_at(words, specials.ravel())
+    before = np.searchsorted(specials[:, 0], words[:, 0], side="right") - 1  # the last special that has begun
+    inside = (before >= 0) & (words[:, 0] < specials[before, 1])
+    return np.sort(np.concatenate([words[~inside], specials]), axis=0, kind="stable")
 
 
 def split_at(words: Spans, cuts: NDArray[np.integer]) -> Spans:
@@ -172,7 +183,8 @@ def split_at(words: Spans, cuts: NDArray[np.integer]) -> Spans:
     owner = np.searchsorted(starts, cuts, side="right") - 1
     inside = (owner >= 0) & (cuts > starts[owner]) & (cuts < ends[owner]) if len(words) else np.zeros(len(cuts), bool)
     cuts = cuts[inside].astype(np.int32)
-    return np.stack([np.sort(np.concatenate([starts, cuts])), np.sort(np.concatenate([ends, cuts]))], axis=1)
+    edges = (np.sort(np.concatenate([side, cuts]), kind="stable") for side in (starts, ends))
+    return np.stack(list(edges), axis=1)
 
 
 def is_unspaced(text: str) -> bool:

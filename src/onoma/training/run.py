@@ -80,6 +80,8 @@ def train(
     for part in ("train", "dev"):
         if not corpora[part]:
             raise OnomaError(f"the recipe has no {part} data: name the '{part}' split of a corpus in data.corpora")
+    if not any(document.entities for corpus in corpora["train"] for document in corpus):
+        raise OnomaError("the train data has no mention: there is nothing to learn")
     types = _joint_types(corpora["train"])
     with arguments.main_process_first(local=False):
         save_tokenizer(recipe.encoder, output / TOKENIZER)
@@ -217,8 +219,6 @@ def _fit(
         overlap=recipe.overlap,
         drop_empty=data.drop_empty,
     )
-    if not examples:
-        raise OnomaError("the train data has no mention: there is nothing to learn")
     temperature = {"proportional": 1.0, "uniform": float("inf")}.get(str(data.sampling), data.sampling)
     batches = BucketedBatches(
         examples,

@@ -63,9 +63,12 @@ def assert_same(found: Spans, expected: Spans, lowest: float) -> None:
 
 
 counts = st.lists(st.integers(0, 9), max_size=4)
+margins = st.sampled_from([-np.inf, -3.0, 0.0, 1.5, np.inf])
 
 
-@given(counts, st.integers(1, 6), st.integers(0, 5), st.sampled_from([-np.inf, -3.0, 0.0, 1.5, np.inf]), st.integers(0, 99))
+@given(
+    counts, st.integers(1, 6), st.integers(0, 5), st.sampled_from([-np.inf, -3.0, 0.0, 1.5, np.inf]), st.integers(0, 99)
+)
 @settings(max_examples=60)
 def test_finds_what_a_loop_over_all_spans_finds(
     counts: list[int], widths: int, types: int, lowest: float, seed: int
@@ -98,7 +101,12 @@ def test_types_out_of_reach_are_left_out_before_spans_are_looked_at(monkeypatch:
     words, width, types, threshold = random_case([12, 12], 5, 30, 0)
     looked_at = []
     spans = matching._Types.spans
-    monkeypatch.setattr(matching._Types, "spans", lambda self, line, word, kind: (looked_at.append(len(word)), spans(self, line, word, kind))[1])
+
+    def count(self: Any, line: Any, word: Any, kind: Any) -> Any:
+        looked_at.append(len(word))
+        return spans(self, line, word, kind)
+
+    monkeypatch.setattr(matching._Types, "spans", count)
     threshold[:, 1:] = 100.0
     found = match(words, width, types, threshold, 0.0)
     assert set(found.type.tolist()) == {0}
@@ -126,7 +134,12 @@ def test_agrees_with_the_model_in_pytorch(inference: Any) -> None:
         for sim, anchor in ((sims.start, sims.start_anchor), (sims.end, sims.end_anchor))
     )
     found = match(
-        words, width, types.span.numpy(), sims.span_anchor.numpy(), -np.inf, passing if inference == "joint" else None  # type: ignore[arg-type]
+        words,
+        width,
+        types.span.numpy(),
+        sims.span_anchor.numpy(),
+        -np.inf,
+        passing if inference == "joint" else None,  # type: ignore[arg-type]
     )
     window, kind, first, spread = np.nonzero(np.isfinite(margins))
     expected = dict(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from onnx import TensorProto
-from torch import Tensor, nn
+from torch import Tensor
 
 from onoma.errors import OnomaError
 from onoma.systems.binder.model import Binder
@@ -63,10 +64,10 @@ def _type_vectors(graph: Graph, states: str, model: Binder) -> str:
     """e^B, e^Q and e in one row."""
     pooled = _mean(graph, states) if model.options.pooling == "mean" else _first(graph, states)
     names = ("span",) * 3 if model.options.shared_linear else ("start", "end", "span")
-    hidden = model.type_heads["span"].in_features
-    scales = [one.norm() for one in model.type_vectors(torch.ones(1, hidden, device=model.log_scale.device))]  # 1/τ
+    heads: Any = model.type_heads
+    scales = [one.norm() for one in model.type_vectors(heads["span"].weight[:1])]  # of whatever vector: 1/τ
     vectors = [
-        graph.add("Mul", graph.unit(_head(graph, pooled, model.type_heads[name])), graph.constant(_array(scale)))
+        graph.add("Mul", graph.unit(_head(graph, pooled, heads[name])), graph.constant(_array(scale)))
         for name, scale in zip(names, scales, strict=True)
     ]
     return graph.add("Concat", *vectors, axis=-1)
@@ -84,11 +85,10 @@ def _first(graph: Graph, states: str) -> str:
     return graph.add("Gather", states, graph.constant(0, np.int64), axis=1)
 
 
-def _head(graph: Graph, x: str, layer: nn.Module) -> str:
+def _head(graph: Graph, x: str, layer: Any) -> str:
     """A linear layer in float32 even where the encoder is in int8: they are small, and all scores hang on them."""
-    weight, bias = layer.weight, layer.bias
-    product = graph.add("MatMul", x, graph.constant(_array(weight).T))
-    return graph.plus(product, None if bias is None else _array(bias))
+    product = graph.add("MatMul", x, graph.constant(_array(layer.weight).T))
+    return graph.plus(product, None if layer.bias is None else _array(layer.bias))
 
 
 def _array(tensor: Tensor) -> Floats:

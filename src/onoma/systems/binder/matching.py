@@ -67,7 +67,9 @@ def match(
         part = slice(start, start + size)
         left, right, by_width = (side @ types[part].T for side in (words.left, words.right, width))
         if passing is not None:
-            left, right = (np.where(may[:, part], side, _NEVER) for may, side in zip(passing, (left, right), strict=True))
+            left, right = (
+                np.where(may[:, part], side, _NEVER) for may, side in zip(passing, (left, right), strict=True)
+            )
         searched = _Types(left, right, by_width, threshold[:, part], np.float32(lowest))
         word, kind = searched.beginnings(line)
         for row in range(0, len(word), _BEGINNINGS):
@@ -159,4 +161,4 @@ class _Types(NamedTuple):
 def _least(wanted: Floats, shortest: Floats, longest: Floats) -> Floats:
     """The least product with which a span as long as these may have the wanted similarity."""
     least: Floats = np.minimum(wanted * shortest, wanted * longest)
-    return least - _SLACK * (1 + np.abs(least))
+    return least - _SLACK * (np.float32(1) + np.abs(least))

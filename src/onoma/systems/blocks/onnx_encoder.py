@@ -55,8 +55,8 @@ class _Writer:
         names = _FAMILIES.get(config.model_type)
         if names is None or config.hidden_act != "gelu":
             raise OnomaError(
-                f"an encoder of the kind {config.model_type!r} with {config.hidden_act!r} cannot be exported yet; these "
-                f"can, with 'gelu': {', '.join(_FAMILIES)}. The torch backend runs it as it is."
+                f"an encoder of the kind {config.model_type!r} cannot be exported yet; those that can, with 'gelu' as "
+                f"their activation: {', '.join(_FAMILIES)}. The torch backend runs any."
             )
         self.graph, self.encoder, self.config, self.names = graph, encoder, config, names
         self.heads, self.hidden = config.num_attention_heads, config.hidden_size

@@ -28,7 +28,7 @@ Floats = NDArray[np.float32]
 _OPSET = 17
 _IR_VERSION = 8  # of the same time, so that runtimes of that time read the file
 _CONTRIB = "com.microsoft"  # operators of onnxruntime's own
-_TINY = np.float32(1e-9)  # a row of nothing but zeros has a scale, too
+_TINY = 1e-9  # a row of nothing but zeros has a scale, too
 
 FULL_RANGE = 127
 """The greatest weight in int8."""
@@ -78,7 +78,10 @@ class Graph:
         return name
 
     def linear(self, x: str, weight: Floats, bias: Floats | None = None, *, lowest: float | None = None) -> str:
-        """x W + b, in int8 if the graph is; `weight` is (inputs, outputs). No value of x is below `lowest`, if given."""
+        """x W + b, in int8 if the graph is; `weight` is (inputs, outputs).
+
+        Where it is known that no value of x is below `lowest`, rounding can be finer.
+        """
         if not self.int8:
             return self.plus(self.add("MatMul", x, self.constant(weight)), bias)
         rows = self._around_zero(x) if lowest is None else self._from_lowest(x, lowest)
