@@ -14,7 +14,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from onoma.decoding import Overlap
 from onoma.entities import Corpus, Entity
 from onoma.evaluation import evaluate
 from onoma.evaluation.runs import open_corpus, usual_overlap

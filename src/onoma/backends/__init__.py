@@ -28,7 +28,8 @@ def load_backend(
     try:
         from onoma.backends.torch import load
     except ModuleNotFoundError as error:
-        raise OnomaError(f'the torch backend needs {error.name}: pip install "onoma[train]", or export to onnx') from error
+        fix = 'pip install "onoma[train]", or export the model to onnx'
+        raise OnomaError(f"the torch backend needs {error.name}: {fix}") from error
     return load(folder, device)
 
 

@@ -34,7 +34,7 @@ class Backend(Protocol):
 
 def scores(margin: NDArray[np.float32], config: ModelConfig) -> NDArray[np.float32]:
     """Calibrated scores of raw margins: sigmoid(scale · margin + bias)."""
-    return (1.0 / (1.0 + np.exp(-(config.scale * margin + config.bias)))).astype(np.float32)
+    return np.asarray(1.0 / (1.0 + np.exp(-(config.scale * margin + config.bias))), np.float32)
 
 
 def lowest_margin(floor: float, config: ModelConfig) -> float:

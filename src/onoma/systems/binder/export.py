@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -12,20 +12,20 @@ from torch import Tensor
 
 from onoma.errors import OnomaError
 from onoma.systems.binder.model import Binder
-from onoma.systems.blocks.onnx_encoder import IDS, MASK, encoder_states
-from onoma.systems.blocks.onnx_graph import Floats, Graph
-
-TEXT_FILE, TYPES_FILE = "model.onnx", "types.onnx"
+from onoma.systems.binder.onnx_runtime import TEXT_FILE, TYPES_FILE
+from onoma.systems.blocks.onnx_encoder import MASK, TOKENS, encoder_states
+from onoma.systems.blocks.onnx_graph import Floats, Graph, Input
 
 
 @torch.inference_mode()
 def export_binder(model: Binder, folder: Path, *, int8: bool = False) -> None:
     """Write model.onnx and, where types have an encoder of their own, types.onnx.
 
-    Outputs of model.onnx are `left` and `right` for every token (l and r; the reader picks those of words), with
-    joint inference also `start` and `end` (u and v), and the constants `widths` (d of each width) and, with global
-    thresholds, `thresholds` (3, types). `types` are e^B, e^Q and e in one row, scaled by 1/τ: of the given texts,
-    in types.onnx if there is one, or of all types at once where they are atomic.
+    model.onnx reads texts, where their words are, and rows of types. It gives `matching.Parts` and the similarities
+    of [CLS] (`anchor`), with joint inference also those of starts and ends: all that is multiplied is multiplied in
+    the graph. Constant outputs are `widths` (d of each width) and, where they are global, `thresholds` (3, types).
+    `encoded` are rows of types, e^B, e^Q and e scaled by 1/τ: of the texts that are read, by types.onnx if there is
+    one, or of all types at once where they are atomic.
     """
     if model.options.types == "prototype":
         raise OnomaError(
@@ -34,33 +34,84 @@ def export_binder(model: Binder, folder: Path, *, int8: bool = False) -> None:
         )
     graph = Graph(int8=int8)
     states = encoder_states(graph, model.text_encoder)
-    outputs = _text_vectors(graph, states, model)
-    outputs["widths"] = graph.constant(_array(model.width_vectors(model.options.max_width)))
+    outputs = _text_side(graph, states, model)
     if model.options.thresholds == "global":
         outputs["thresholds"] = graph.constant(_array(model.global_thresholds))
     if model.options.types == "atomic":
-        outputs["types"] = graph.constant(_array(torch.cat(model.type_vectors(model.atoms.weight), dim=-1)))
+        outputs["encoded"] = graph.constant(_array(torch.cat(model.type_vectors(model.atoms.weight), dim=-1)))
     elif model.own_type_encoder is None:
-        outputs["types"] = _type_vectors(graph, states, model)
+        outputs["encoded"] = _type_side(graph, states, model)
     else:
         types = Graph(int8=int8)
-        rows = _type_vectors(types, encoder_states(types, model.own_type_encoder), model)
-        types.save(folder / TYPES_FILE, (IDS, MASK), {"types": rows})
-    graph.save(folder / TEXT_FILE, (IDS, MASK), outputs)
+        rows = _type_side(types, encoder_states(types, model.own_type_encoder), model)
+        types.save(folder / TYPES_FILE, TOKENS, {"encoded": rows})
+    words = {"first": Input(("words", 2)), "last": Input(("words", 2))}  # tokens of words: number of the text, place
+    asked = {"types": Input(("types", 3 * model.options.size), TensorProto.FLOAT)}
+    graph.save(folder / TEXT_FILE, TOKENS | words | asked, outputs)
 
 
-def _text_vectors(graph: Graph, states: str, model: Binder) -> dict[str, str]:
-    """l and r, u and v of every token."""
-    options = model.options
-    outputs = {side: _head(graph, states, model.text_heads[side]) for side in ("left", "right")}
+class _Side(NamedTuple):
+    """One of l, r, u and v."""
+
+    words: str  # (words, d)
+    whole: str  # of [CLS] (texts, d)
+
+
+def _text_side(graph: Graph, states: str, model: Binder) -> dict[str, str]:
+    """l and r of words, their products with types and widths, and the thresholds that [CLS] gives."""
+    options, size = model.options, model.options.size
+    width = _array(model.width_vectors(options.max_width))  # (widths, d)
+    by_width = graph.constant(width.T)
+    start_types, end_types, types = (_columns(graph, "types", part * size, size) for part in range(3))
+    left, right = _side(graph, states, model, "left"), _side(graph, states, model, "right")
+    whole = graph.plus(graph.add("Add", left.whole, right.whole), width[0])
+    outputs = {
+        "left": left.words,
+        "right": right.words,
+        "left_types": _products(graph, left.words, types),
+        "types_right": _products(graph, types, _padded(graph, right.words, width)),
+        "left_widths": graph.add("MatMul", left.words, by_width),
+        "right_widths": graph.add("MatMul", right.words, by_width),
+        "types_widths": graph.add("MatMul", types, by_width),
+        "anchor": _products(graph, graph.unit(whole), types),
+        "widths": graph.constant(width),
+    }
     if options.inference == "joint":
-        for position, side in (("start", "left"), ("end", "right")):
-            vectors = outputs[side] if options.shared_linear else _head(graph, states, model.text_heads[position])
-            outputs[position] = graph.unit(vectors)
+        start, end = (_side(graph, states, model, name) for name in ("start", "end"))
+        outputs |= {
+            "start_types": _products(graph, graph.unit(start.words), start_types),
+            "types_end": _products(graph, end_types, graph.unit(end.words)),
+            "start_anchor": _products(graph, graph.unit(start.whole), start_types),
+            "end_anchor": _products(graph, graph.unit(end.whole), end_types),
+        }
     return outputs
 
 
-def _type_vectors(graph: Graph, states: str, model: Binder) -> str:
+def _side(graph: Graph, states: str, model: Binder, name: str) -> _Side:
+    """Vectors of words, and of [CLS]."""
+    if model.options.shared_linear:
+        name = {"start": "left", "end": "right"}.get(name, name)
+    place = "first" if name in ("left", "start") else "last"
+    heads: Any = model.text_heads
+    words, whole = graph.add("GatherND", states, place), _first(graph, states)
+    return _Side(_head(graph, words, heads[name]), _head(graph, whole, heads[name]))
+
+
+def _products(graph: Graph, some: str, others: str) -> str:
+    """Each of some vectors with each of the others."""
+    return graph.add("MatMul", some, graph.add("Transpose", others, perm=[1, 0]))
+
+
+def _padded(graph: Graph, words: str, width: Floats) -> str:
+    """Zeros beyond the last word, so that word i + w always exists."""
+    return graph.add("Concat", words, graph.constant(np.zeros((len(width) - 1, width.shape[1]))), axis=0)
+
+
+def _columns(graph: Graph, x: str, start: int, size: int) -> str:
+    return graph.add("Slice", x, graph.integers(start), graph.integers(start + size), graph.integers(1))
+
+
+def _type_side(graph: Graph, states: str, model: Binder) -> str:
     """e^B, e^Q and e in one row."""
     pooled = _mean(graph, states) if model.options.pooling == "mean" else _first(graph, states)
     names = ("span",) * 3 if model.options.shared_linear else ("start", "end", "span")
@@ -82,6 +133,7 @@ def _mean(graph: Graph, states: str) -> str:
 
 
 def _first(graph: Graph, states: str) -> str:
+    """The state of [CLS] in each text: (texts, hidden)."""
     return graph.add("Gather", states, graph.constant(0, np.int64), axis=1)
 
 

@@ -14,7 +14,7 @@ Place 0 of every text is [CLS]; its similarities are the thresholds (equations 8
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -23,7 +23,6 @@ from torch import Tensor, nn
 from onoma.systems.binder.options import BinderOptions
 from onoma.systems.blocks.contrast import contrast
 from onoma.systems.blocks.encoders import mean_pool
-
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -86,12 +85,13 @@ class Binder(nn.Module):
         max_words: int,
         type_count: int = 0,
     ) -> None:
-        """`type_encoder` None shares the text encoder. `type_count` is needed for atomic types and global thresholds."""
+        """Without a `type_encoder`, texts and types share one. Atomic types and global thresholds need `type_count`."""
         super().__init__()
         self.options = options
         self.text_encoder = text_encoder
         self.own_type_encoder = type_encoder
-        hidden, size = text_encoder.config.hidden_size, options.size
+        encoder: Any = text_encoder
+        hidden, size = int(encoder.config.hidden_size), options.size
         self.text_heads = nn.ModuleDict({"left": nn.Linear(hidden, size, bias=False), "right": nn.Linear(hidden, size)})
         self.type_heads = nn.ModuleDict({"span": nn.Linear(hidden, size)})
         if not options.shared_linear:
@@ -253,7 +253,7 @@ class Binder(nn.Module):
         return sum((w * part for w, part in zip(weights, augmented, strict=True)), start=sims.span.new_zeros(()))
 
     def margins(self, sims: Similarities, words: Tensor) -> Tensor:
-        """sim(s_ij, e_k) - threshold, -inf where there is no span or (joint inference) a position fails: algorithm 1."""
+        """Algorithm 1: sim(s_ij, e_k) less its threshold; -inf for no span or (joint inference) a failed position."""
         margin = span_margins(sims.span, sims.span_anchor, words)
         if self.options.inference == "span":
             return margin

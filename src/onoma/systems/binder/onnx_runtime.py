@@ -4,35 +4,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from onoma.backends.base import lowest_margin, scores
-from onoma.backends.onnx import OnnxGraph
+from onoma.backends.onnx import OnnxGraph, Workers
 from onoma.batches import Batch, bucket
 from onoma.config import ModelConfig
 from onoma.decoding import Proposals
 from onoma.entities import EntityType
 from onoma.errors import OnomaError
 from onoma.subwords import Subwords, pad_rows
-from onoma.systems.binder.matching import Flags, Floats, Integers, Words, match
+from onoma.systems.binder.matching import NEVER, Floats, Found, Integers, Parts, match
 from onoma.systems.binder.options import BinderOptions
 from onoma.systems.binder.type_texts import type_text
 
 TEXT_FILE, TYPES_FILE = "model.onnx", "types.onnx"
 
-_TYPES_TOGETHER = 64  # texts of types that are encoded in one batch
-
-
-class _Asked(NamedTuple):
-    """The rows of the asked types in their parts."""
-
-    start: Floats  # e^B (types, d)
-    end: Floats  # e^Q (types, d)
-    span: Floats  # e (types, d)
-    thresholds: Floats  # of starts, ends and spans (types, 3); where thresholds are not global, there are none
+_MOST_TOKENS = 256  # of a part of a batch, with padding: what a layer makes of them stays in a core's cache
+_MOST_PRODUCTS = 1 << 22  # of tokens and types
+_JOINT = ("start_types", "types_end", "start_anchor", "end_anchor")  # what only joint inference reads
 
 
 class OnnxBinder:
@@ -40,14 +33,17 @@ class OnnxBinder:
 
     name = "onnx"
 
-    def __init__(self, text: OnnxGraph, types: OnnxGraph, config: ModelConfig, subwords: Subwords) -> None:
+    def __init__(
+        self, text: OnnxGraph, types: OnnxGraph, config: ModelConfig, subwords: Subwords, threads: int | None = None
+    ) -> None:
         """`types` is the graph that encodes types: one of its own, or the same."""
         self.text, self.types, self.config, self.subwords = text, types, config, subwords
         self.options = BinderOptions.of(config.options)
+        self.workers = Workers(threads)
         self.type_numbers = {name: number for number, name in enumerate(config.types)}
-        self.widths = self._constant("widths")  # d (widths, d)
         self.thresholds = self._constant("thresholds") if self.options.thresholds == "global" else None  # (3, types)
-        self.atoms = self._constant("types") if self.options.types == "atomic" else None
+        self.atoms = self._constant("encoded") if self.options.types == "atomic" else None
+        self._outputs = [*Parts._fields, "anchor", *(_JOINT if self.options.inference == "joint" else ())]
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], threads: int | None = None) -> OnnxBinder:
@@ -58,12 +54,19 @@ class OnnxBinder:
             raise OnomaError(f"this version of Onoma has no system {config.system!r}; it has: binder")
         if not (folder / TEXT_FILE).is_file():
             raise OnomaError(f"{folder} has no {TEXT_FILE}, which the onnx backend needs: make it with `onoma export`")
-        text, own = OnnxGraph(folder / TEXT_FILE, threads), folder / TYPES_FILE
-        return cls(text, OnnxGraph(own, threads) if own.is_file() else text, config, Subwords.load(folder))
+        text, own = OnnxGraph(folder / TEXT_FILE), folder / TYPES_FILE
+        return cls(text, OnnxGraph(own) if own.is_file() else text, config, Subwords.load(folder), threads)
 
     def _constant(self, name: str) -> Floats:
         token = np.ones((1, 1), np.int64)
-        return self.text.run([name], ids=token, mask=token)[0]
+        return self._run_without_words(self.text, name, token, token)
+
+    def _run_without_words(self, graph: OnnxGraph, output: str, ids: Integers, mask: Integers) -> Floats:
+        inputs = {"ids": ids, "mask": mask}
+        if graph is self.text:
+            nothing = np.zeros((0, 2), np.int64)
+            inputs |= {"first": nothing, "last": nothing, "types": np.zeros((0, 3 * self.options.size), np.float32)}
+        return graph.run([output], **inputs)[0]
 
     def type_key(self, entity_type: EntityType) -> str:
         """The text that the type encoder reads."""
@@ -80,46 +83,53 @@ class OnnxBinder:
 
     def _encode(self, texts: Sequence[str]) -> Floats:
         tokens = self.subwords.encode_rows(texts)
+        parts = self._parts(np.array([len(one) for one in tokens], np.int64))
+        padded = [pad_rows([tokens[index] for index in part], self.subwords.pad) for part in parts]
         rows = np.zeros((len(tokens), 3 * self.options.size), np.float32)
-        for batch in bucket([len(one) for one in tokens], _TYPES_TOGETHER):
-            ids, mask = pad_rows([tokens[index] for index in batch], self.subwords.pad)
-            (rows[batch],) = self.types.run(["types"], ids=ids, mask=mask)
+        for part, found in zip(parts, self.workers.map(self._encode_part, padded), strict=True):
+            rows[part] = found
         return rows
+
+    def _encode_part(self, inputs: tuple[Integers, Integers]) -> Floats:
+        return self._run_without_words(self.types, "encoded", *inputs)
+
+    def _parts(self, lengths: Integers, types: int = 0) -> list[Integers]:
+        """Texts of so many tokens in small batches, at least one for each thread if there are enough texts."""
+        size = -(-len(lengths) // self.workers.threads)
+        return bucket(lengths, size, min(_MOST_TOKENS, _MOST_PRODUCTS // max(1, types)))
 
     def propose(self, batch: Batch, types: Floats, floor: float) -> Proposals:
         """Spans whose score reaches `floor`."""
-        size = self.options.size
-        asked = _Asked(*np.split(types, [size, 2 * size, 3 * size], axis=1))
-        joint = self.options.inference == "joint"
-        outputs = ["left", "right", *(["start", "end"] if joint else [])]
-        left, right, *positions = self.text.run(outputs, ids=batch.ids, mask=batch.mask)  # each (windows, tokens, d)
-
-        exists = np.arange(batch.first.shape[1]) < batch.words[:, None]
-        window = np.nonzero(exists)[0]
-        first, last = batch.first[exists], batch.last[exists]
-        words = Words(left[window, first], right[window, last], batch.words)
-        whole = left[:, 0] + right[:, 0] + self.widths[0]  # [CLS] as a span
-        anchor = whole @ asked.span.T / np.maximum(np.linalg.norm(whole, axis=-1, keepdims=True), 1e-3)
-        passing = None
-        if joint:
-            starts, ends = positions
-            passing = (
-                self._passing(0, starts, asked.start, asked, window, first),
-                self._passing(1, ends, asked.end, asked, window, last),
-            )
-        lowest = lowest_margin(floor, self.config)
-        found = match(words, self.widths, asked.span, self._threshold(2, anchor, asked), lowest, passing)
+        parts = self._parts(batch.mask.sum(1), len(types))
+        search = partial(self._search, batch, types, lowest_margin(floor, self.config))
+        found = Found.join(self.workers.map(search, parts))
         return Proposals(found.window, found.first, found.last, found.type, scores(found.margin, self.config))
 
-    def _passing(
-        self, position: int, vectors: Floats, types: Floats, asked: _Asked, window: Integers, token: Integers
-    ) -> Flags:
-        """Where spans of each type may begin (position 0) or end (1): (words, types)."""
-        threshold = self._threshold(position, vectors[:, 0] @ types.T, asked)
-        return np.asarray(vectors[window, token] @ types.T >= threshold[window])
+    def _search(self, batch: Batch, types: Floats, lowest: float, windows: Integers) -> Found:
+        """Spans with margin enough in some windows of a batch."""
+        exists = np.arange(batch.first.shape[1]) < batch.words[windows, None]
+        text = np.nonzero(exists)[0]  # of each word
+        tokens = int(batch.mask[windows].sum(1).max())
+        inputs = {
+            "ids": batch.ids[windows, :tokens],
+            "mask": batch.mask[windows, :tokens],
+            "first": np.stack([text, batch.first[windows][exists]], axis=1),
+            "last": np.stack([text, batch.last[windows][exists]], axis=1),
+            "types": types[:, : 3 * self.options.size],
+        }
+        vectors = dict(zip(self._outputs, self.text.run(self._outputs, **inputs), strict=True))
+        parts = Parts(*(vectors[name] for name in Parts._fields))
+        if self.options.inference == "joint":
+            starts, ends = (
+                self._threshold(i, vectors[f"{name}_anchor"], types) for i, name in enumerate(("start", "end"))
+            )
+            parts.left_types[vectors["start_types"] < starts[text]] = NEVER
+            parts.types_right[:, : len(text)][vectors["types_end"] < ends[text].T] = NEVER
+        found = match(parts, batch.words[windows], self._threshold(2, vectors["anchor"], types), lowest)
+        return found._replace(window=windows[found.window])
 
-    def _threshold(self, position: int, anchor: Floats, asked: _Asked) -> Floats:
+    def _threshold(self, position: int, anchor: Floats, types: Floats) -> Floats:
         """The threshold of starts (0), ends (1) or spans (2), where `anchor` is the similarity of [CLS]."""
         if self.options.thresholds == "global":
-            return np.broadcast_to(asked.thresholds[:, position], anchor.shape)
+            return np.broadcast_to(types[:, position - 3], anchor.shape)  # the last columns
         return np.zeros_like(anchor) if self.options.thresholds == "tuned" else anchor

@@ -72,17 +72,19 @@ class TorchBinder:
         numbers = [self.type_numbers[one.name] for one in types]
         instances = [instance for number in numbers for instance in self.config.options["prototypes"][number]]
         ids, mask = pad_rows([tokens for tokens, _ in instances], self.subwords.pad)
-        inputs = (torch.as_tensor(x, device=self.device) for x in (ids, mask, np.array([place for _, place in instances])))
+        places = np.array([place for _, place in instances])
         with self.precision():
-            vectors = self.model.encode_types(*inputs)
-        means = [F.normalize(part.view(len(types), -1, part.shape[-1]).mean(1), dim=-1) * part[0].norm() for part in vectors]
-        rows = torch.cat(means, dim=-1).float().cpu().numpy()
+            vectors = self.model.encode_types(*(torch.as_tensor(x, device=self.device) for x in (ids, mask, places)))
+        means = [part.view(len(types), -1, part.shape[-1]).mean(1) for part in vectors]
+        scaled = [F.normalize(mean, dim=-1) * part[0].norm() for mean, part in zip(means, vectors, strict=True)]
+        rows = torch.cat(scaled, dim=-1).float().cpu().numpy()
         return np.concatenate([rows, np.array(numbers, np.float32)[:, None]], axis=1)
 
     def _require_known(self, types: Sequence[EntityType]) -> None:
         unknown = [one.name for one in types if one.name not in self.type_numbers]
         if unknown:
-            raise OnomaError(f"this model knows only the types {', '.join(self.type_numbers)}; asked: {', '.join(unknown)}")
+            known = ", ".join(self.type_numbers)
+            raise OnomaError(f"this model knows only the types {known}; it does not know {', '.join(unknown)}")
 
     def type_inputs(self, types: Sequence[EntityType]) -> tuple[Tensor, Tensor]:
         """What the type encoder reads, as tensors."""

@@ -8,7 +8,8 @@ In int8 a linear layer computes, for each row x of its input (each token),
     x ≈ m · a / 127,  W ≈ w · s,  x W ≈ (m / 127) · s · (a w)
 
 with integers a and w, m = max |x| and one s a column of W. A scale for every row keeps the few tokens with huge
-values from taking all precision of the others, and a text's result does not depend on the texts beside it.
+values from taking all precision of the others, and a text's result does not depend on the texts beside it. Where
+single inputs stand out in all rows, they are divided by a factor that their weights are multiplied with.
 """
 
 from __future__ import annotations
@@ -38,6 +39,13 @@ SAFE_RANGE = 96
 Two weights of 96 and two activations of 170 just fit; of real activations next to none are greater, and 127 would
 cost them twice the error there.
 """
+
+
+class Input(NamedTuple):
+    """What a graph reads: its kind, and its shape with names for sizes that vary."""
+
+    shape: Sequence[str | int]
+    kind: int = TensorProto.INT64
 
 
 class _Rounded(NamedTuple):
@@ -77,15 +85,24 @@ class Graph:
         self._nodes.append(helper.make_node(operator, inputs, [name], name, domain=domain, **attributes))
         return name
 
-    def linear(self, x: str, weight: Floats, bias: Floats | None = None, *, lowest: float | None = None) -> str:
+    def linear(
+        self,
+        x: str,
+        weight: Floats,
+        bias: Floats | None = None,
+        *,
+        factors: Floats | None = None,
+        lowest: float | None = None,
+    ) -> str:
         """x W + b, in int8 if the graph is; `weight` is (inputs, outputs).
 
-        Where it is known that no value of x is below `lowest`, rounding can be finer.
+        Rounding is finer with `factors` for the inputs (as `balance` gives them; the same in all layers that read x),
+        or where it is known that no value of x is below `lowest`.
         """
         if not self.int8:
             return self.plus(self.add("MatMul", x, self.constant(weight)), bias)
-        rows = self._around_zero(x) if lowest is None else self._from_lowest(x, lowest)
-        rounded, scales = quantise(weight, 0, rows.weights)
+        rows = self._around_zero(x, factors) if lowest is None else self._from_lowest(x, lowest)
+        rounded, scales = quantise(weight if factors is None else weight * factors[:, None], 0, rows.weights)
         if lowest is not None:  # it is x - lowest that is multiplied
             bias = (0 if bias is None else bias) + lowest * (rounded * scales).sum(0)
         product = self.add(
@@ -99,10 +116,11 @@ class Graph:
         )
         return self.plus(self.add("Mul", product, rows.scale), bias)
 
-    def _around_zero(self, x: str) -> _Rounded:
+    def _around_zero(self, x: str, factors: Floats | None) -> _Rounded:
         """Each row by its greatest absolute value; made once for all layers that read it."""
         if x not in self._rounded:
-            self._rounded[x] = self._round(x, self.add("Abs", x), 1 / 127, 128, SAFE_RANGE)
+            even = x if factors is None else self.add("Mul", x, self.constant(1 / factors))
+            self._rounded[x] = self._round(even, self.add("Abs", even), 1 / 127, 128, SAFE_RANGE)
         return self._rounded[x]
 
     def _from_lowest(self, x: str, lowest: float) -> _Rounded:
@@ -140,13 +158,13 @@ class Graph:
         """Vectors brought to length 1."""
         return self.add("LpNormalization", x, axis=-1, p=2)
 
-    def save(self, path: str | os.PathLike[str], inputs: Sequence[str], outputs: Mapping[str, str]) -> None:
-        """Write the graph: `inputs` are integers (texts, tokens), `outputs` say which values are given out as what."""
+    def save(self, path: str | os.PathLike[str], inputs: Mapping[str, Input], outputs: Mapping[str, str]) -> None:
+        """Write the graph; `outputs` say which values are given out as what."""
         named = [helper.make_node("Identity", [value], [name], name) for name, value in outputs.items()]
         graph = helper.make_graph(
             [*self._nodes, *named],
             "onoma",
-            [helper.make_tensor_value_info(name, TensorProto.INT64, ["texts", "tokens"]) for name in inputs],
+            [helper.make_tensor_value_info(name, one.kind, one.shape) for name, one in inputs.items()],
             [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs],
             self._constants,
         )
@@ -159,3 +177,12 @@ def quantise(weight: Floats, axis: int, limit: int) -> tuple[NDArray[np.int8], F
     """Weights as integers up to ±limit, and the scales that bring them back: one for all weights along the axis."""
     scales = np.maximum(np.abs(weight).max(axis, keepdims=True), 1e-12) / limit
     return np.rint(weight / scales).astype(np.int8), scales.astype(np.float32)
+
+
+def balance(greatest: Floats, weight: Floats) -> Floats:
+    """Factors after which the inputs of a layer stand out no more than their weights do; `weight` is (inputs, outputs).
+
+    The same idea as in SmoothQuant (Xiao et al., 2023), with an even share for both sides.
+    """
+    factors: Floats = np.sqrt(np.maximum(greatest, 1e-5) / np.maximum(np.abs(weight).max(1), 1e-5))
+    return factors
