@@ -10,8 +10,6 @@ run: $(INSTALLED)
 	$(BIN)/python examples/tour.py
 
 test: $(INSTALLED)
-	$(BIN)/ruff check .
-	$(BIN)/mypy
 	$(BIN)/pytest -q -n 2
 
 check: $(INSTALLED)

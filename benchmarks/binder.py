@@ -37,7 +37,12 @@ ABLATIONS: dict[str, tuple[dict[str, Any], float | None]] = {
     "tuned-thresholds": ({"thresholds": "tuned"}, 87.5),
     "shared-encoder": ({"shared_encoder": True}, None),
 }
-EPOCHS = {("conll2003", "mpnet-base"): 10, ("conll2003", "gte-small"): 13, ("genia", "mpnet-base"): 8, ("genia", "gte-small"): 10}
+EPOCHS = {
+    ("conll2003", "mpnet-base"): 10,
+    ("conll2003", "gte-small"): 13,
+    ("genia", "mpnet-base"): 8,
+    ("genia", "gte-small"): 10,
+}
 
 
 @dataclass(frozen=True)

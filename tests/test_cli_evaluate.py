@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from onoma import Document
 from onoma.config import ModelConfig
 from onoma.data import write
 from tiny import documents
@@ -53,6 +54,18 @@ def test_predictions_are_scored_without_a_model(command: Callable, corpus: Path,
     assert json.loads(outcome.out)["strict"]["micro"]["f1"] == 1.0
     assert json.loads(outcome.out)["seconds"] is None
     assert command("evaluate", corpus, "--predictions", tmp_path / "found.jsonl").code == 0
+
+
+def test_a_wrong_prediction_of_a_type_of_another_split_counts(command: Callable, tmp_path: Path) -> None:
+    write([Document.from_spans("Tom sings", [(0, 3, "person")])], tmp_path / "tunes" / "test.jsonl")
+    write([Document.from_spans("Oslo", [(0, 4, "city")])], tmp_path / "tunes" / "train.jsonl")
+    write([Document.from_spans("Tom sings", [(0, 3, "person"), (4, 9, "city")])], tmp_path / "found.jsonl")
+    outcome = command(
+        "evaluate", tmp_path / "tunes", "--split", "test", "--predictions", tmp_path / "found.jsonl", "--json"
+    )
+    report = json.loads(outcome.out)
+    assert report["left_out"] == 0
+    assert report["strict"]["micro"]["precision"] == 0.5
 
 
 @pytest.mark.parametrize("arguments", [("/no/such/corpus",), (".", "--split", "validation")])

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,7 +25,19 @@ def test_document_keeps_entities_in_order():
         (lambda: EntityType("  "), "needs a name"),
         (lambda: EntityType("drug", threshold=1.5), "between 0 and 1"),
         (lambda: EntityType("drug", examples="aspirin"), "list of strings"),
+        (lambda: EntityType("drug", threshold="high"), "between 0 and 1"),
+        (lambda: EntityType("drug", examples=[1]), "list of strings"),
         (lambda: Entity(3, 3, "", "x"), "start < end"),
+        (lambda: Entity("0", 3, "Tom", "x"), "whole numbers, got start='0', end=3"),
+        (lambda: Entity(0, True, "T", "x"), "whole numbers, got start=0, end=True"),
+        (lambda: Entity(0.0, 3.0, "Tom", "x"), "whole numbers, got start=0.0"),
+        (lambda: Entity(0, 3, ["T", "o", "m"], "x"), "text of the mention 0-3 must be a string"),
+        (lambda: Entity(0, 3, "Tom", 3), "label of the mention 'Tom' must be a string, got 3"),
+        (lambda: Entity(0, 3, "Tom", "x", "high"), "not a number: 'high'"),
+        (lambda: Document(None), "text of a document must be a string, got None"),
+        (lambda: Document.from_spans(None, [(0, 3, "x")]), "must be a string, got None"),
+        (lambda: Document.from_spans("Tom", [("0", 3, "x")]), "whole numbers, got start='0'"),
+        (lambda: Document.from_spans("Tom", [(0.0, 3.0, "x")]), "whole numbers, got start=0.0"),
         (lambda: Entity(0, 3, "To", "x"), "has 2"),
         (lambda: Entity(0, 3, "Tom", ""), "empty label"),
         (lambda: Entity(0, 3, "Tom", "x", float("nan")), "not a number"),
@@ -32,13 +45,29 @@ def test_document_keeps_entities_in_order():
         (lambda: Document.from_spans("Tom", [(0, 9, "x")]), "outside of the text"),
         (lambda: Document.from_spans("Tom", [(0, 3, "x")], annotated=["y"]), "not listed in 'annotated': x"),
         (lambda: Document("Tom is", words=((0, 3), (2, 6))), "out of order"),
-        (lambda: Corpus("c", [Document.from_spans("Tom", [(0, 3, "x")])], (EntityType("y"),)), "outside of its inventory"),
+        (
+            lambda: Corpus("c", [Document.from_spans("Tom", [(0, 3, "x")])], (EntityType("y"),)),
+            "outside of its inventory",
+        ),
         (lambda: Corpus("c", [], (EntityType("y"), EntityType("y"))), "twice"),
     ],
 )
 def test_validation_says_what_is_wrong(make, message):
     with pytest.raises(OnomaError, match=message):
         make()
+
+
+def test_numbers_of_numpy_are_numbers():
+    document = Document.from_spans("Tom", [(np.int32(0), np.int64(3), "x")])
+    assert document.entities == (Entity(0, 3, "Tom", "x", np.float32(1)),)
+
+
+def test_a_corpus_is_printed_short():
+    documents = [Document.from_spans("Tom" * 99, [(0, 3, "person")], annotated=["person", "city"])] * 500
+    assert repr(Corpus("trips", documents)) == "Corpus('trips', 500 documents, types: city, person)"
+    many = Corpus("many", [], tuple(EntityType(str(number)) for number in range(10)))
+    assert repr(many) == "Corpus('many', 0 documents, types: 0, 1, 2, 3, 4, 5, 6, 7 and 2 more)"
+    assert repr(Corpus("none", [])) == "Corpus('none', 0 documents, types: none)"
 
 
 def test_corpus_takes_its_inventory_from_mentions_and_annotated_labels():

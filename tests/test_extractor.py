@@ -133,7 +133,11 @@ def test_a_stream_complains_before_it_is_read(ner: Extractor) -> None:
 def test_the_order_of_labels_has_no_influence(ner: Extractor, labels: list[str], overlap: str) -> None:
     fresh = Extractor(ner.backend, ner.folder)  # with no type encoded yet
     expected = ner.extract([TEXT, TEXT[:30]], sorted(labels), threshold=0.01, overlap=overlap)
-    assert fresh.extract([TEXT, TEXT[:30]], labels, threshold=0.01, overlap=overlap) == expected
+    found = fresh.extract([TEXT, TEXT[:30]], labels, threshold=0.01, overlap=overlap)
+    for some, others in zip(found, expected, strict=True):
+        assert [one.key for one in some] == [one.key for one in others]
+        # types that were encoded in another batch may differ in the last bit
+        assert [one.score for one in some] == pytest.approx([one.score for one in others], abs=1e-5)
 
 
 def reference(ner: Extractor, text: str, names: list[str], overlap: str) -> list[Entity]:

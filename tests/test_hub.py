@@ -53,3 +53,10 @@ def test_a_model_is_uploaded_with_all_of_its_files(
     monkeypatch.setattr(huggingface_hub, "upload_folder", lambda **given: uploaded.update(given))
     assert ner.push_to_hub("somebody/tiny") == "https://hub.example/somebody/tiny"
     assert uploaded == {"repo_id": "somebody/tiny", "folder_path": tiny_model}
+
+
+def test_the_folder_of_a_training_run_stands_for_its_model(tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    assert find_model(tmp_path) == tmp_path
+    (tmp_path / "model" / "config.json").write_text("{}")
+    assert find_model(tmp_path) == tmp_path / "model"

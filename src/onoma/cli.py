@@ -5,11 +5,13 @@ Libraries are imported inside of the commands, so that `onoma --help` answers at
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn
 
@@ -48,6 +50,7 @@ CorpusPath = Annotated[str, typer.Argument(help="Corpus: a file, a folder of spl
 
 def main() -> NoReturn:
     """Run a command: exit code 0 when done, 2 on bad input or use, 1 on failure, the message on stderr."""
+    _prepare()
     try:
         app()
     except OnomaError as error:
@@ -60,6 +63,14 @@ def main() -> NoReturn:
             raise
         _stop(f"failed: {type(error).__name__}: {error} (set ONOMA_DEBUG=1 to see where)", 1)
     sys.exit(0)
+
+
+def _prepare() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal without UTF-8 shows \u escapes, not an error
+    # asked to end, the program leaves by the same way as on an error, and half-written files are removed
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
 
 
 def _stop(message: str, code: int) -> NoReturn:
@@ -92,9 +103,20 @@ def _progress(total: int | None = None) -> Iterator[Callable[[], None]]:
     )
 
     columns = (TextColumn("documents"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("", total=total)
         yield lambda: progress.advance(task)
+
+
+@contextmanager
+def _spinner(doing: str) -> Iterator[None]:
+    """A sign of life on stderr, on a terminal, while work goes on whose length is not known."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    with console.status(doing) if console.is_terminal else nullcontext():
+        yield
 
 
 def _print_version(wanted: bool) -> None:
@@ -140,7 +162,8 @@ def info(
     """Describe a corpus: its size, types and lengths, and warnings about doubtful labels."""
     from onoma.data.description import describe_splits, render
 
-    description = describe_splits(corpus, format=data_format)
+    with _spinner("reading and counting"):
+        description = describe_splits(corpus, format=data_format)
     if as_json:
         _print_json(description.to_dict())
     else:
@@ -264,7 +287,10 @@ def train(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Train a model, choose it on dev, measure it on test. For several GPUs: torchrun --nproc-per-node 4 -m onoma train."""
+    """Train a model, choose it on dev, measure it on test.
+
+    For several GPUs: torchrun --nproc-per-node 4 -m onoma train.
+    """
     from onoma.training import train as run_recipe
 
     folder = run_recipe(recipe, output=output, data=data, changes=changes or ())

@@ -41,11 +41,14 @@ class Proposals(NamedTuple):
 
     def take(self, rows: NDArray[np.integer] | NDArray[np.bool_]) -> Proposals:
         """Some of the proposals, by index or mask."""
-        return Proposals(*(column[rows] for column in self))
+        return Proposals(self.window[rows], self.first[rows], self.last[rows], self.type[rows], self.score[rows])
 
 
 def above(proposals: Proposals, threshold: ArrayLike) -> Proposals:
-    """The proposals that reach their threshold: one number, or one a proposal (for one a type: `limits[proposals.type]`)."""
+    """The proposals that reach their threshold: one number, or one a proposal.
+
+    For one a type, give `limits[proposals.type]`.
+    """
     # In the precision of the scores, so that 0.8 reaches 0.8; a score that is not a number reaches nothing.
     return proposals.take(proposals.score >= np.asarray(threshold, proposals.score.dtype))
 
@@ -261,7 +264,7 @@ class _Nested:
     def __init__(self, length: int) -> None:
         self.reach_array = np.zeros(length + 1, np.int32)
         self.back_array = np.full(length + 1, length + 1, np.int32)
-        self.reach, self.back = memoryview(self.reach_array), memoryview(self.back_array)  # faster one by one
+        self.reach, self.back = self.reach_array.data, self.back_array.data  # faster one by one
         self.edges = bytearray(length + 1)  # where accepted spans begin or end
 
     def free(self, start: Integers, end: Integers) -> NDArray[np.bool_]:

@@ -6,15 +6,29 @@ Offsets are characters of a Python string (Unicode code points), `end` exclusive
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from numbers import Integral, Real
 from typing import TYPE_CHECKING
 
 from onoma.errors import OnomaError
 
 if TYPE_CHECKING:
     from onoma.data.statistics import Statistics
+
+SHOWN_TYPES = 8
+"""How many of its types a corpus names when it is printed."""
+
+
+def _check_text(text: object) -> None:
+    if not isinstance(text, str):
+        raise OnomaError(f"the text of a document must be a string, got {text!r}")
+
+
+def _check_offsets(start: object, end: object) -> None:
+    """Whole numbers, those of numpy too; True and 3.0 are mistakes, though Python would compare them."""
+    if not all(isinstance(offset, Integral) and not isinstance(offset, bool) for offset in (start, end)):
+        raise OnomaError(f"the start and end of a mention are whole numbers, got start={start!r}, end={end!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +49,10 @@ class EntityType:
             raise OnomaError(f"an entity type needs a name in words, got {self.name!r}")
         if not isinstance(self.description, str):
             raise OnomaError(f"the description of type {self.name!r} must be a string, got {self.description!r}")
-        if isinstance(self.examples, str):
+        if isinstance(self.examples, str) or not all(isinstance(example, str) for example in self.examples):
             raise OnomaError(f"the examples of type {self.name!r} must be a list of strings, got {self.examples!r}")
         object.__setattr__(self, "examples", tuple(self.examples))
-        if self.threshold is not None and not 0.0 <= self.threshold <= 1.0:
+        if self.threshold is not None and not (isinstance(self.threshold, Real) and 0.0 <= self.threshold <= 1.0):
             raise OnomaError(f"the threshold of type {self.name!r} must lie between 0 and 1, got {self.threshold!r}")
 
 
@@ -53,17 +67,29 @@ class Entity:
     score: float = 1.0
 
     def __post_init__(self) -> None:
-        if not 0 <= self.start < self.end:
-            raise OnomaError(f"a mention needs 0 <= start < end, got start={self.start}, end={self.end}")
-        if len(self.text) != self.end - self.start:
+        # locals, and one comparison for what nearly every mention is: readers make millions of them
+        start, end, text, label, score = self.start, self.end, self.text, self.label, self.score
+        if not (type(start) is type(end) is int and type(text) is type(label) is str and type(score) is float):
+            self._check_types()
+        if not 0 <= start < end:
+            raise OnomaError(f"a mention needs 0 <= start < end, got start={start}, end={end}")
+        if len(text) != end - start:
             raise OnomaError(
-                f"a mention from {self.start} to {self.end} has {self.end - self.start} characters, "
-                f"but its text {self.text!r} has {len(self.text)}"
+                f"a mention from {start} to {end} has {end - start} characters, but its text {text!r} has {len(text)}"
             )
-        if not self.label:
-            raise OnomaError(f"the mention {self.text!r} at {self.start} has an empty label")
-        if math.isnan(self.score):
-            raise OnomaError(f"the score of {self.text!r} is not a number")
+        if not label:
+            raise OnomaError(f"the mention {text!r} at {start} has an empty label")
+        if score != score:  # true of nan alone
+            raise OnomaError(f"the score of {text!r} is not a number")
+
+    def _check_types(self) -> None:
+        _check_offsets(self.start, self.end)
+        if not isinstance(self.text, str):
+            raise OnomaError(f"the text of the mention {self.start}-{self.end} must be a string, got {self.text!r}")
+        if not isinstance(self.label, str):
+            raise OnomaError(f"the label of the mention {self.text!r} must be a string, got {self.label!r}")
+        if not isinstance(self.score, Real):
+            raise OnomaError(f"the score of {self.text!r} is not a number: {self.score!r}")
 
     @property
     def key(self) -> tuple[int, int, str]:
@@ -87,6 +113,7 @@ class Document:
     id: str | None = None
 
     def __post_init__(self) -> None:
+        _check_text(self.text)
         object.__setattr__(self, "entities", tuple(sorted(self.entities)))
         for entity in self.entities:
             if self.text[entity.start : entity.end] != entity.text:
@@ -122,11 +149,15 @@ class Document:
         >>> Document.from_spans("Tom flew to Paris.", [(12, 17, "city")]).entities[0].text
         'Paris'
         """
-        entities = []
+        _check_text(text)
+        length, entities = len(text), []
         for start, end, label in spans:
-            if not 0 <= start < end <= len(text):
+            if not type(start) is type(end) is int:
+                _check_offsets(start, end)
+            if not 0 <= start < end <= length:
                 raise OnomaError(
-                    f"the mention {start}-{end} ({label}) is empty or outside of the text, which has {len(text)} characters"
+                    f"the mention {start}-{end} ({label}) is empty or outside of the text, "
+                    f"which has {length} characters"
                 )
             entities.append(Entity(start, end, text[start:end], label))
         return cls(
@@ -168,10 +199,18 @@ class Corpus:
         object.__setattr__(self, "types", tuple(self.types))
         names = [entity_type.name for entity_type in self.types]
         if len(set(names)) != len(names):
-            raise OnomaError(f"corpus {self.name!r} lists a type twice: {sorted({n for n in names if names.count(n) > 1})}")
+            raise OnomaError(
+                f"corpus {self.name!r} lists a type twice: {sorted({n for n in names if names.count(n) > 1})}"
+            )
         unknown = used.difference(names)
         if unknown:
             raise OnomaError(f"corpus {self.name!r} has mentions of types outside of its inventory: {sorted(unknown)}")
+
+    def __repr__(self) -> str:
+        """Short, for a corpus may hold a million documents and a thousand types."""
+        more = len(self.types) - SHOWN_TYPES
+        types = ", ".join(self.labels[:SHOWN_TYPES]) + (f" and {more} more" if more > 0 else "")
+        return f"Corpus({self.name!r}, {len(self)} documents, types: {types or 'none'})"
 
     def __len__(self) -> int:
         return len(self.documents)

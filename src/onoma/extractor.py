@@ -38,7 +38,7 @@ def load(
         name_or_folder: None takes the embedded model.
         backend: "onnx" (no PyTorch needed), "torch", or "auto": onnx where the model has it.
         device: for torch, such as "cpu" or "cuda"; None takes a GPU if there is one.
-        threads: for onnx; None takes all cores.
+        threads: for onnx; None takes all physical cores.
         cache_dir: a folder in which encoded types are kept, so that other processes need not encode them again.
 
     >>> onoma.load().extract("Tom flew to Paris.", ["person", "city"])  # doctest: +SKIP

@@ -24,7 +24,8 @@ def find_model(name: str | os.PathLike[str] | None = None) -> Path:
         return EMBEDDED
     folder = Path(name)
     if folder.is_dir():
-        return folder
+        of_run = folder / "model"  # the folder of a training run holds its model
+        return of_run if (of_run / "config.json").is_file() and not (folder / "config.json").is_file() else folder
     if not _HUB_NAME.fullmatch(str(name)) or str(name).startswith("."):
         raise OnomaError(
             f"there is no model folder {str(name)!r}. Fix: check the path; a hub name looks like owner/name"

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import lzma
+import os
 from pathlib import Path
 
 import pytest
@@ -214,3 +215,64 @@ def test_relabel_half_annotated_type_is_unknown() -> None:
     person = EntityType("person")
     merged = relabel(Corpus("songs", [both, half, used, whole]), {"PER": person, "SINGER": person, "VERB": None})
     assert [document.annotated for document in merged] == [{"person"}, frozenset(), {"person"}, None]
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Path:
+    """A corpus without meta.json whose splits have different labels."""
+    folder = tmp_path / "bare"
+    folder.mkdir()
+    (folder / "train.jsonl").write_text(ANN, encoding="utf-8")
+    (folder / "dev.conll").write_text("fjord B-LOC\n", encoding="utf-8")
+    (folder / "test.jsonl").write_text(BOB, encoding="utf-8")
+    return folder
+
+
+def test_one_split_knows_the_types_of_the_whole_folder(bare: Path) -> None:
+    for corpus in (
+        load_corpus(f"{bare}:test"),
+        load_corpus(bare, "test"),
+        load_corpus(bare, "test", natural_names=True),
+        load_splits(bare, splits=["test"])["test"],
+    ):
+        assert corpus.labels == ("GPE", "LOC", "PER")
+        assert len(corpus) == 1
+    assert load_corpus(bare / "test.jsonl").labels == ("PER",)  # a file stands for itself
+
+
+def test_other_splits_are_not_read_where_the_types_are_listed(folder: Path) -> None:
+    (folder / "extra.jsonl").write_text("damaged", encoding="utf-8")
+    (folder / "train.jsonl.xz").write_bytes(b"damaged")
+    assert load_corpus(folder, "test").labels == ("PER", "GPE", "LOC", "TIME")
+
+
+def test_damage_in_another_split_is_a_warning(bare: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (bare / "train.jsonl").write_text("{damaged", encoding="utf-8")
+    assert load_corpus(bare, "test").labels == ("LOC", "PER")
+    (record,) = caplog.records
+    assert "train.jsonl, line 1" in record.getMessage()
+
+
+@pytest.mark.parametrize(
+    ("meta", "message"),
+    [
+        ({"name": 5}, "'name' must be a string, got 5"),
+        ({"language": ["en"]}, "'language' must be a string, such as en"),
+        ({"license": {}}, "'license' must be a string"),
+        ({"role": True}, "'role' must be a string"),
+        ({"weights_ok": "yes"}, "'weights_ok' must be true or false, got 'yes'"),
+    ],
+)
+def test_a_wrong_value_in_meta_is_named(folder: Path, meta: dict[str, object], message: str) -> None:
+    (folder / "meta.json").write_text(json.dumps(meta), encoding="utf-8")
+    with pytest.raises(DataError, match=message) as caught:
+        read_info(folder)
+    assert caught.value.path == folder / "meta.json"
+    (folder / "meta.json").write_text(json.dumps(dict.fromkeys(meta)), encoding="utf-8")
+    assert read_info(folder).name == "songs"
+
+
+def test_a_pipe_is_no_corpus(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    with pytest.raises(DataError, match=r"pipe or a device.*save what it gives to a file first"):
+        load_corpus(tmp_path / "pipe.jsonl")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import lzma
+import os
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from onoma.data.files import (
     plain_suffix,
     read_bytes,
     read_lines,
+    require_replaceable,
 )
 from onoma.errors import DataError
 
@@ -170,3 +172,49 @@ def test_a_folder_appears_complete_or_not_at_all(tmp_path: Path) -> None:
     assert (target / "a").read_text() == "whole"
     with pytest.raises(DataError, match="exists already"), atomic_folder(target):
         pass
+
+
+def test_a_link_stays_and_what_it_leads_to_is_written(tmp_path: Path) -> None:
+    (tmp_path / "store").mkdir()
+    target, link = tmp_path / "store" / "data.bin", tmp_path / "link.txt"
+    link.symlink_to(target)
+    for content in ("new", "newer"):  # at first there is nothing behind the link
+        with atomic_write(link) as file:
+            file.write(content)
+        assert link.is_symlink()
+        assert target.read_text() == content
+    (tmp_path / "folder").symlink_to(tmp_path / "store" / "folder")
+    with atomic_folder(tmp_path / "folder") as folder:
+        (folder / "a").touch()
+    assert (tmp_path / "store" / "folder" / "a").exists()
+    assert (tmp_path / "folder").is_symlink()
+
+
+def pipe(folder: Path) -> Path:
+    os.mkfifo(folder / "pipe")
+    return folder / "pipe"
+
+
+def test_pipes_and_devices_are_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # never a true device here: if the check failed, root would replace it for the whole machine
+    (tmp_path / "link").symlink_to(pipe(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    for target in ("pipe", tmp_path / "link", "-"):
+        for write in (atomic_write, atomic_folder):
+            with pytest.raises(DataError, match=r"pipe or a device.*name of a file, such as out\.jsonl"), write(target):
+                pass
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["link", "pipe"]
+    assert (tmp_path / "pipe").is_fifo()
+
+
+@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/stderr", "/dev/fd/1", "/proc/self/fd/1", "/dev/null"])
+def test_devices_and_open_files_are_known_by_name(name: str) -> None:
+    with pytest.raises(DataError, match="pipe or a device"):
+        require_replaceable(name)
+    require_replaceable("/dev/shm/out.jsonl")
+
+
+def test_pipes_and_devices_are_not_read(tmp_path: Path) -> None:
+    for source in (Path("/dev/null"), Path("-"), pipe(tmp_path)):
+        with pytest.raises(DataError, match=r"pipe or a device.*save what it gives to a file first"):
+            read_bytes(source)

@@ -192,3 +192,41 @@ def test_our_inventory_loads() -> None:
     ours = Inventory.load()
     assert len(ours.types) > 10
     assert all(ours.types_of(name) for name in ours.corpora)
+
+
+def test_several_files_add_up_and_ours_can_be_extended(tmp_path: Path) -> None:
+    types = write(tmp_path, "types:\n  moon base: {description: a settlement on the moon}\n", "types.yaml")
+    corpora = write(tmp_path, "corpora:\n  moons: {BASE: moon base}\n", "corpora.yaml")
+    assert [one.name for one in Inventory.load(types, corpora).types_of("moons")] == ["moon base"]
+    both = write(tmp_path, "corpora:\n  mine: {PER: person, BASE: moon base}\n", "both.yaml")
+    extended = Inventory.load(types, both, extend=True)
+    assert [one.name for one in extended.types_of("mine")] == ["person", "moon base"]
+    assert set(extended.types) == {*Inventory.load().types, "moon base"}
+    assert Inventory.load(extend=True) == Inventory.load()
+    with pytest.raises(DataError, match=r"both\.yaml, line 2: .*unknown type 'person'"):
+        Inventory.load(types, both)
+
+
+OWN = PERSON + "corpora:\n  stories: own\n"
+
+
+def test_a_corpus_that_names_its_own_types_is_left_as_it_is(tmp_path: Path) -> None:
+    inventory = Inventory.load(write(tmp_path, OWN))
+    types = (EntityType("dragon", "a beast that breathes fire"), EntityType("person"))
+    stories = Corpus("stories", [Document.from_spans("Fafnir", [(0, 6, "dragon")])], types)
+    assert inventory.unify(stories, language="zh") == stories
+    with pytest.raises(OnomaError, match="names and describes its types itself"):
+        inventory.types_of("stories")
+    with pytest.raises(DataError, match="'stories' is 'own' and has labels, too"):
+        Inventory.load(write(tmp_path, OWN), write(tmp_path, "corpora: {stories: {X: person}}", "more.yaml"))
+    with pytest.raises(DataError, match="'stories' is 'identity' here, but 'own'"):
+        Inventory.load(write(tmp_path, OWN), write(tmp_path, "corpora: {stories: identity}", "more.yaml"))
+
+
+def test_ours_knows_labels_that_are_only_asked_for() -> None:
+    ours = Inventory.load()
+    labels = ours.corpora["pilener_slimer_subset"]
+    assert labels is not None
+    assert labels["ui element"] == "user interface element"
+    assert labels["medical"] is None
+    assert "onoma_synthetic" in ours.own

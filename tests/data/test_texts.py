@@ -74,3 +74,8 @@ def test_bad_bytes_are_told_with_their_line(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"Tom\n\xff\n")))
     with pytest.raises(DataError, match="standard input, line 2"):
         texts("-", by_line=True)
+
+
+def test_a_pipe_is_not_taken_for_a_text() -> None:
+    with pytest.raises(DataError, match=r"pipe or a device.*give - for standard input"):
+        texts("/dev/null")

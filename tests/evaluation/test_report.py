@@ -85,6 +85,16 @@ def test_the_tables_show_the_scores_and_name_the_measures(report: Report) -> Non
     assert "Type accuracy of right spans: 50.00" in shown
 
 
+def test_no_head_of_a_column_is_cut_on_a_narrow_terminal(report: Report) -> None:
+    from rich.console import Console
+
+    console = Console(width=80)
+    with console.capture() as capture:
+        console.print(render(report))
+    assert "COR" in capture.get()
+    assert "…" not in capture.get()
+
+
 def test_a_label_in_brackets_is_shown_as_it_is() -> None:
     from rich.console import Console
 

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -79,7 +81,7 @@ def test_split_at_cuts_words_and_nothing_else(text, cuts):
     expected = []
     for start, end in words.tolist():
         edges = [start, *sorted({cut for cut in cuts if start < cut < end}), end]
-        expected += [[a, b] for a, b in zip(edges, edges[1:], strict=False)]
+        expected += [[a, b] for a, b in pairwise(edges)]
     assert split_at(words, np.array(cuts, int)).tolist() == expected
 
 

@@ -15,22 +15,35 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from onoma.data.files import COMPRESSIONS, open_text, plain_suffix, read_lines
+from onoma.data.files import COMPRESSIONS, open_text, plain_suffix, read_lines, require_storage
 from onoma.data.formats import FORMATS, detect, read
+from onoma.data.formats.base import shown
 from onoma.entities import Corpus, Document, Entity, EntityType
 from onoma.errors import DataError, OnomaError
+
+logger = logging.getLogger("onoma")
 
 EXTENSIONS = sorted({".txt", *(suffix for form in FORMATS.values() for suffix in form.extensions)})
 """Files of a corpus folder that are splits; the content tells their format."""
 BESIDE_SPLITS = {"meta", "types", "marked", "readme", "license", "licence", "notes", "annotation"}
 """Files of a corpus folder that hold something else than a split."""
+META_FIELDS: dict[str, tuple[type, str]] = {
+    "name": (str, "a string"),
+    "language": (str, "a string, such as en"),
+    "license": (str, "a string"),
+    "role": (str, "a string"),
+    "weights_ok": (bool, "true or false"),
+}
+"""What meta.json may say beside types and their names, and how."""
 USUAL_SPLITS = ("train", "dev", "valid", "validation", "test")
 
 
@@ -63,6 +76,14 @@ class CorpusInfo:
         return name[wanted]
 
 
+class _Located(NamedTuple):
+    """A corpus on disk: what it says of itself, the splits that are meant, and all that lie with them."""
+
+    info: CorpusInfo
+    paths: dict[str, Path]
+    beside: dict[str, Path]
+
+
 def load_splits(
     source: str | PathLike[str],
     *,
@@ -72,16 +93,21 @@ def load_splits(
     natural_names: bool = False,
     language: str | None = None,
 ) -> dict[str, Corpus]:
-    """All splits of a corpus folder, or those that are asked for; a file is one split. They share one inventory.
+    """All splits of a corpus folder, or those that are asked for; a file is one split.
 
+    They share one inventory, that of the whole folder: where meta.json lists no types, the other splits are read
+    for their labels, so that a type without a mention in this split is known as well.
     `natural_names` replaces labels such as "PER" by the words that meta.json has for them ("person"; Chinese
     corpora give them in two languages, "zh" and "en"); labels with the same words become one type.
     """
-    info, paths = _locate(source)
+    info, paths, beside = _locate(source)
     for wanted in splits or ():
         _require(wanted, paths, source)
     documents = {split: tuple(read(paths[split], format)) for split in splits or paths}
-    types = _inventory(info, documents.values())
+    others = () if info.types else [path for split, path in beside.items() if split not in documents]
+    used = _labels(chain.from_iterable(documents.values())).union(*(_labels_in(path, format) for path in others))
+    names = (*info.types, *sorted(used.difference(info.types)))
+    types = tuple(EntityType(label, info.descriptions.get(label, "")) for label in names)
     corpora = {split: Corpus(name or info.name, texts, types) for split, texts in documents.items()}
     if natural_names:
         mapping = {one.name: replace(one, name=info.natural_name(one.name, language)) for one in types}
@@ -113,12 +139,12 @@ def load_corpus(
 
 def find_splits(source: str | PathLike[str]) -> dict[str, Path]:
     """The splits of a corpus and where they lie: train, dev and test first, then the others by name."""
-    return _locate(source)[1]
+    return _locate(source).paths
 
 
 def read_info(source: str | PathLike[str]) -> CorpusInfo:
     """What the folder of a corpus says of itself (name, language, licence, ...), without reading its documents."""
-    return _locate(source)[0]
+    return _locate(source).info
 
 
 def relabel(corpus: Corpus, mapping: Mapping[str, EntityType | None]) -> Corpus:
@@ -158,33 +184,42 @@ def _relabel_document(document: Document, names: Mapping[str, str], parts: Mappi
     return replace(document, entities=tuple(merged.values()), annotated=annotated)
 
 
-def _inventory(info: CorpusInfo, splits: Iterable[Sequence[Document]]) -> tuple[EntityType, ...]:
-    """The types that the corpus lists, then those that its documents have beyond them."""
+def _labels(documents: Iterable[Document]) -> set[str]:
+    """The labels that documents use or say to be annotated; no document is kept."""
     used: set[str] = set()
-    for documents in splits:
-        for document in documents:
-            used.update(document.labels, document.annotated or ())
-    names = (*info.types, *sorted(used.difference(info.types)))
-    return tuple(EntityType(name, info.descriptions.get(name, "")) for name in names)
+    for document in documents:
+        used.update(document.labels, document.annotated or ())
+    return used
 
 
-def _locate(source: str | PathLike[str]) -> tuple[CorpusInfo, dict[str, Path]]:
+def _labels_in(path: Path, format: str | None) -> set[str]:
+    """The labels of a split that nobody asked for, so damage in it is no reason to stop."""
+    try:
+        return _labels(read(path, format))
+    except OnomaError as error:
+        logger.warning("the labels of another split cannot be read, so types may be missing: %s", error)
+        return set()
+
+
+def _locate(source: str | PathLike[str]) -> _Located:
+    require_storage(source)
     path = Path(source)
     if path.is_dir():
         info = _read_meta(path)
-        return info, _splits_in(path, info)
+        paths = _splits_in(path, info)
+        return _Located(info, paths, paths)
     found = _as_file(path)
     if found is not None:
         split = _stem(found)
         if (path.parent / "meta.json").is_file():
-            return _read_meta(path.parent), {split: found}
+            return _Located(_read_meta(path.parent), {split: found}, {})
         folder = found.absolute().parent.name
-        return CorpusInfo(folder if split in USUAL_SPLITS and folder else split), {split: found}
+        return _Located(CorpusInfo(folder if split in USUAL_SPLITS and folder else split), {split: found}, {})
     folder_name, colon, split = str(source).rpartition(":")
     if colon and Path(folder_name).is_dir():
-        info, paths = _locate(folder_name)
-        _require(split, paths, folder_name)
-        return info, {split: paths[split]}
+        whole = _locate(folder_name)
+        _require(split, whole.paths, folder_name)
+        return whole._replace(paths={split: whole.paths[split]})
     fix = "give a file, a corpus folder, or FOLDER:SPLIT for one split"
     raise DataError("there is no such file or folder", path=source, fix=fix)
 
@@ -248,6 +283,10 @@ def _read_meta(folder: Path) -> CorpusInfo:
     if path.is_file():
         with open_text(path) as file:
             meta = _parse_object(file.read(), path)
+    for key, (kind, example) in META_FIELDS.items():
+        if not isinstance(meta.get(key), kind | None):
+            message = f"{key!r} must be {example}, got {shown(meta[key])}"
+            raise DataError(message, path=path, fix="correct it, or leave it out")
     type_names = meta.get("type_names") or {}
     if not isinstance(type_names, dict) or not all(map(_is_natural_name, type_names.values())):
         fix = 'write "type_names": {"PER": "person"} or {"PER": {"zh": "人名", "en": "person"}}'

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from onoma.data.corpora import CorpusInfo, load_splits, read_info
 from onoma.data.quality import LabelWarning, check
-from onoma.data.statistics import Statistics
+from onoma.data.statistics import Lengths, Statistics
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.text import Text
 
 SHOWN_TYPES = 40
 
@@ -51,22 +52,30 @@ def render(description: Description) -> RenderableType:
     facts = {"language": description.info.language, "licence": description.info.licence, "role": description.info.role}
     parts += [f"{key}: {escape(value)}" for key, value in facts.items() if value]
     parts += [_sizes(description), _types(description)]
-    parts.append(Text("warnings", style="bold") if description.warnings else Text("no warnings", style="green"))
+    parts.append(_verdict(description))
     parts += [Text(line) for warning in description.warnings for line in _lines(warning)]
     return Group(*parts)
+
+
+def _verdict(description: Description) -> Text:
+    from rich.text import Text
+
+    if not any(statistics.documents for statistics in description.statistics.values()):
+        return Text("there are no documents", style="yellow")
+    return Text("warnings", style="bold") if description.warnings else Text("no warnings", style="green")
 
 
 def _sizes(description: Description) -> RenderableType:
     from rich.table import Table
 
-    rows = {
+    rows: dict[str, Callable[[Statistics], str]] = {
         "documents": lambda s: f"{s.documents:,}",
         "… without a mention": lambda s: f"{s.documents_without_mention:,}",
         "words": lambda s: f"{s.words:,}",
         "mentions": lambda s: f"{s.mentions:,}",
         "words a document (mean, median, 99%, max)": lambda s: _spell(s.document_length),
         "words a mention (mean, median, 99%, max)": lambda s: _spell(s.mention_length),
-        "pairs nested / crossing / same span": lambda s: f"{s.nested_pairs:,} / {s.crossing_pairs:,} / {s.same_span_pairs:,}",
+        "pairs nested / crossing / same span": _spell_pairs,
         "words split by a mention's edge": lambda s: f"{s.split_words:,}",
     }
     table = Table("", *description.statistics)
@@ -75,8 +84,13 @@ def _sizes(description: Description) -> RenderableType:
     return table
 
 
-def _spell(lengths: Any) -> str:
-    return f"{lengths.mean:.1f}, {lengths.median:.0f}, {lengths.p99:.0f}, {lengths.max}"
+def _spell_pairs(statistics: Statistics) -> str:
+    return f"{statistics.nested_pairs:,} / {statistics.crossing_pairs:,} / {statistics.same_span_pairs:,}"
+
+
+def _spell(lengths: Lengths) -> str:
+    median = f"{lengths.median:.1f}".removesuffix(".0")
+    return f"{lengths.mean:.1f}, {median}, {lengths.p99:.0f}, {lengths.max}"
 
 
 def _types(description: Description) -> RenderableType:

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 COMPRESSIONS = (".xz", ".gz")
 """A file with one of these at the end of its name is decompressed when read and compressed when written."""
 
+STANDARD_STREAM = "-"
+STREAM_NAMES = ("/dev/std", "/dev/fd/", "/proc/self/fd/")
+"""The open files of the process, which may lead to a regular file, too."""
+
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _SAVE_AS_UTF8 = "save the file as UTF-8"
 
@@ -77,10 +81,18 @@ def _decompressed(raw: IO[bytes], path: Path) -> IO[bytes]:
     return raw
 
 
+def require_storage(path: AnyPath) -> None:
+    """Refuse to read pipes and devices: files are read twice, first to tell their format."""
+    if str(path) == STANDARD_STREAM or (os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)):
+        message = "this is not a file but a pipe or a device, which can be read only once"
+        raise DataError(message, path=path, fix="save what it gives to a file first, and name that file")
+
+
 @contextmanager
 def open_bytes(path: AnyPath) -> Iterator[IO[bytes]]:
     """Open a plain or compressed file for reading; what goes wrong inside of the block is a DataError."""
     path = Path(path)
+    require_storage(path)
     with _reading_errors(path), open(path, "rb") as raw, _decompressed(raw, path) as file:
         yield file
 
@@ -125,10 +137,19 @@ def _writing_errors(path: Path) -> Iterator[None]:
         raise DataError(f"cannot be written ({error.strerror or error})", path=path, fix=fix) from None
 
 
+def require_replaceable(path: AnyPath) -> None:
+    """Refuse to write to pipes and devices: a new file would take their place."""
+    special = os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
+    if special or str(path) == STANDARD_STREAM or str(path).startswith(STREAM_NAMES):
+        message = "this is not a file but a pipe or a device; output is written to a file, whole or not at all"
+        raise DataError(message, path=path, fix="give the name of a file, such as out.jsonl")
+
+
 @contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
-    """A temporary name in the same folder that takes the place of `path` when the block ends well."""
-    with _writing_errors(path):
+def _replacing(named: Path) -> Iterator[Path]:
+    """A temporary name in the same folder that takes the place of what is named when the block ends well."""
+    with _writing_errors(named):
+        path = Path(os.path.realpath(named))  # a link stays, and what it leads to is written
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(f".{secrets.token_hex(8)}.part")
         try:
@@ -155,6 +176,7 @@ def _compressed(raw: IO[bytes], path: Path) -> IO[bytes]:
 def atomic_write_bytes(path: AnyPath) -> Iterator[IO[bytes]]:
     """Write a file, compressed if its name says so, that appears complete or not at all."""
     path = Path(path)
+    require_replaceable(path)
     if path.is_dir():
         raise DataError("this is a folder, a file is to be written", path=path, fix="give the name of a file")
     with _replacing(path) as temporary, open(temporary, "xb") as raw, _compressed(raw, path) as file:
@@ -172,6 +194,7 @@ def atomic_write(path: AnyPath) -> Iterator[TextIO]:
 def atomic_folder(path: AnyPath) -> Iterator[Path]:
     """Fill a new folder that appears complete or not at all."""
     path = Path(path)
+    require_replaceable(path)
     if path.exists() and not (path.is_dir() and not any(path.iterdir())):
         raise DataError("exists already", path=path, fix="name a new folder, or remove this one")
     with _replacing(path) as temporary:

@@ -9,9 +9,10 @@
       my_news:                      # the name of a corpus
         PER: person                 # its label: the type
         MISC: null                  # a label that is dropped
-      my_fine_types: identity       # its labels are names of types already
+      my_fine_types: identity       # its labels are names of types of the inventory already
+      my_own_types: own             # its labels are names in words already, which it describes itself
 
-The files of a folder add up to one inventory.
+The files of a folder, or of a call, add up to one inventory.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ Labels = Mapping[str, str | None]
 
 OURS = Path(__file__).parent / "inventories"
 TYPE_FIELDS = ("description", "zh", "zh_description")
+MARKS = ("identity", "own")
 SHOWN_LABELS = 20
 
 
@@ -73,25 +75,33 @@ class Unification:
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """Unified types, and for each corpus the type of each of its labels (None for an identity corpus)."""
+    """Unified types, and for each corpus the type of each of its labels (None for an identity corpus).
+
+    `own` are corpora whose labels are names in words already; they are left as they are.
+    """
 
     types: Mapping[str, UnifiedType]
     corpora: Mapping[str, Labels | None]
+    own: frozenset[str] = frozenset()
 
     @classmethod
-    def load(cls, path: str | PathLike[str] | None = None) -> Inventory:
-        """Read an inventory from a YAML file or a folder of them (they add up); by default the one of Onoma."""
-        source = OURS if path is None else Path(path)
-        files = sorted(source.glob("*.yaml")) if source.is_dir() else [source]
-        if not files or not all(file.is_file() for file in files):
-            raise DataError("there is no inventory", path=source, fix="give a YAML file or a folder with *.yaml files")
+    def load(cls, *paths: str | PathLike[str], extend: bool = False) -> Inventory:
+        """Read an inventory from YAML files or folders of them (they add up); without any, the one of Onoma.
+
+        With `extend`, they add to Onoma's own:
+
+        >>> Inventory.load("mine.yaml", extend=True)  # doctest: +SKIP
+        """
         draft = _Draft()
-        for file in files:
-            draft.add(file)
-        return cls(draft.finished_types(), draft.finished_corpora())
+        for source in (OURS, *map(Path, paths)) if extend or not paths else map(Path, paths):
+            for file in _yaml_files(source):
+                draft.add(file)
+        return cls(draft.finished_types(), draft.finished_corpora(), draft.marked("own"))
 
     def types_of(self, corpus_name: str, *, language: Language = "en") -> tuple[EntityType, ...]:
         """The unified types that a corpus has labels for, in the order of its labels."""
+        if corpus_name in self.own:
+            raise OnomaError(f"corpus {corpus_name!r} names and describes its types itself. Fix: take them from there.")
         if corpus_name not in self.corpora:
             hint = get_close_matches(corpus_name, self.corpora, n=3)
             raise OnomaError(f"the inventory does not know corpus {corpus_name!r}{_did_you_mean(hint)}")
@@ -103,8 +113,10 @@ class Inventory:
         """The corpus with the unified types in place of its own labels.
 
         Labels with the same type merge, dropped labels are no longer annotated. A label that the inventory does not
-        know is an error, or stays as it is with `keep_unmapped`.
+        know is an error, or stays as it is with `keep_unmapped`. A corpus that names its own types is left as it is.
         """
+        if corpus.name in self.own:
+            return corpus
         labels = self.corpora.get(corpus.name, {})
         if labels is None:
             labels = {name: name for name in corpus.labels if name in self.types}
@@ -166,7 +178,7 @@ class _Draft:
     def __init__(self) -> None:
         self.types: dict[str, dict[str, _Placed]] = {}
         self.corpora: dict[str, dict[str, _Placed]] = {}
-        self.identities: dict[str, _Placed] = {}
+        self.marks: dict[str, _Placed] = {}  # corpora with one word for all of their labels
         self.names: dict[str, _Placed] = {}
 
     def add(self, path: Path) -> None:
@@ -189,8 +201,9 @@ class _Draft:
             _add_once(fields, key, field, f"{key!r} of type {name!r}")
 
     def _add_corpus(self, place: _Placed, name: str, node: Node) -> None:
-        if _scalar(node) == "identity":
-            self.identities[name] = place
+        mark = _scalar(node)
+        if mark in MARKS:
+            _add_once(self.marks, name, place._replace(value=mark), f"corpus {name!r}")
             return
         labels = self.corpora.setdefault(name, {})
         for label, line, value in _items(node, place.path, f"corpus {name!r}"):
@@ -212,9 +225,9 @@ class _Draft:
 
     def finished_corpora(self) -> dict[str, Labels | None]:
         for name, labels in self.corpora.items():
-            if name in self.identities:
-                message = f"corpus {name!r} is 'identity' and has labels, too"
-                raise self.identities[name].error(message, "keep one of them")
+            if name in self.marks:
+                message = f"corpus {name!r} is {self.marks[name].value!r} and has labels, too"
+                raise self.marks[name].error(message, "keep one of them")
             for label, target in labels.items():
                 if target.value is not None and target.value not in self.types:
                     hint = _did_you_mean(get_close_matches(target.value, self.types))
@@ -223,7 +236,18 @@ class _Draft:
         mapped = {
             name: {label: place.value for label, place in labels.items()} for name, labels in self.corpora.items()
         }
-        return {**mapped, **dict.fromkeys(self.identities)}
+        return {**mapped, **dict.fromkeys(self.marked("identity"))}
+
+    def marked(self, mark: str) -> frozenset[str]:
+        """The corpora that have this word instead of labels."""
+        return frozenset(name for name, place in self.marks.items() if place.value == mark)
+
+
+def _yaml_files(source: Path) -> list[Path]:
+    files = sorted(source.glob("*.yaml")) if source.is_dir() else [source]
+    if not files or not all(file.is_file() for file in files):
+        raise DataError("there is no inventory", path=source, fix="give a YAML file or a folder with *.yaml files")
+    return files
 
 
 def _add_once(known: dict[str, _Placed], key: str, new: _Placed, what: str) -> None:

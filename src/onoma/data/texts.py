@@ -42,6 +42,9 @@ def _as_file(source: str) -> Path | None:
         return path
     if os.path.isdir(source):
         raise DataError("this is a folder, a file or a text is needed here", path=path, fix="name a file in it")
+    if os.path.exists(source):
+        fix = "give - for standard input, or save it to a file first"
+        raise DataError("this is not a file but a pipe or a device", path=path, fix=fix)
     if plain_suffix(path) in (*RECORDS, ".txt") and not any(map(str.isspace, source)):
         raise DataError("there is no such file", path=path, fix="check the path")
     return None

@@ -84,8 +84,8 @@ def _boundaries(report: Report) -> Table:
 
 
 def _semeval(report: Report) -> Table:
-    columns = ("P", "R", "F1", "correct", "incorrect", "partial", "missed", "spurious")
-    table = _table("SemEval 2013", "measure", *columns)
+    table = _table("SemEval 2013", "measure", "P", "R", "F1", "COR", "INC", "PAR", "MIS", "SPU")
+    table.caption = "correct, incorrect, partial, missed, spurious"
     for name in ("strict", "exact", "partial", "type"):
         scores: SemEvalScores = getattr(report.semeval, name)
         counts = (scores.correct, scores.incorrect, scores.partial, scores.missed, scores.spurious)

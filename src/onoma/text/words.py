@@ -34,7 +34,10 @@ _UNSPACED_RANGES = (
     "\u1000-\u102a\u103f\u1050-\u1055\u1780-\u17b3\u17d7\u17dc"  # Burmese, Khmer
     "\u1950-\u19ab\u1a20-\u1a54\uaa60-\uaa76\uaa80-\uaaaf"  # Tai Le, New Tai Lue, Tai Tham, Tai Viet
 )
-_PICTURE = "[\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u27bf\u2900-\u297f\u2b00-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff]"
+_PICTURE = (
+    "[\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u27bf\u2900-\u297f\u2b00-\u2bff\u3030\u303d\u3297\u3299"
+    "\U0001f000-\U0001faff]"
+)
 _PICTURE_CHANGE = "[\ufe0e\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]"
 _UNITS = (  # in front of these a number is a word of its own: "5mg" is "5" and "mg"
     "[kcmµμn]?m[²³]?|[kmµμn]?g|[mµμcd]?l|[mµμn]s|min|hrs?|h|lbs?|oz|ft|in|mi|yd|mph|rpm|ppm|dpi|px|"
@@ -97,7 +100,8 @@ def _word() -> re.Pattern[str]:
 
 _MAYBE_SPECIAL = re.compile(r"@|://|www\.", re.IGNORECASE)
 _URL = re.compile(
-    r"""(?:(?:https?|ftps?|file|s3|git|ssh)://|\bwww\.)[^\s<>"'`{}|\\^\u2000-\u206f\u3000-\uffff]{1,2048}+""", re.IGNORECASE
+    r"""(?:(?:https?|ftps?|file|s3|git|ssh)://|\bwww\.)[^\s<>"'`{}|\\^\u2000-\u206f\u3000-\uffff]{1,2048}+""",
+    re.IGNORECASE,
 )
 _BEFORE_AT = re.compile(r"[\w.+-]{1,64}\Z", re.ASCII)
 _AFTER_AT = re.compile(r"[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}", re.ASCII)

@@ -29,7 +29,7 @@ Recognises entities of types given in words. Trained with Onoma on: {corpora}.
 
 ```python
 import onoma
-model = onoma.load("{folder.name}")
+model = onoma.load("path/to/this/folder")
 model.extract("...", {list(config.types)[:3]})
 ```
 

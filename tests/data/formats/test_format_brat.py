@@ -120,3 +120,9 @@ def test_a_folder_with_something_in_it_is_not_overwritten(tmp_path: Path) -> Non
     with pytest.raises(DataError, match="exists already"):
         write([Document("x")], tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["keep.txt"]
+
+
+def test_an_unlabelled_text_is_written_without_annotation(tmp_path: Path) -> None:
+    write([Document("x", annotated=frozenset()), Document("y")], tmp_path / "out")
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["000001.txt", "000002.ann", "000002.txt"]
+    assert [document.annotated for document in read(tmp_path / "out")] == [frozenset(), None]

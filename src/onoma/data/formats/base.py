@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ class Format:
     write: Callable[[Iterable[Document], Path], int]
 
 
+logger = logging.getLogger("onoma")
+
 _SHORT = Repr()
 _SHORT.maxstring = _SHORT.maxother = 80
 
@@ -46,6 +49,18 @@ def located(path: Path, line: int | None = None, fix: str = "") -> Iterator[None
         raise
     except OnomaError as error:
         raise DataError(str(error), path=path, line=line, fix=fix) from None
+
+
+def warning_of_unlabelled(documents: Iterable[Document], path: Path) -> Iterator[Document]:
+    """The documents as they come, for formats that cannot say "nobody has labelled this"; at the end, one warning."""
+    unlabelled = 0
+    for document in documents:
+        unlabelled += document.annotated == frozenset()
+        yield document
+    if unlabelled:
+        logger.warning(
+            "%s: %d documents that nobody has labelled are written as documents without any mention", path, unlabelled
+        )
 
 
 def mention(text: str, start: int, end: int, label: str) -> Entity:

@@ -133,6 +133,8 @@ def _write(documents: Iterable[Document], path: Path) -> int:
         for count, document in enumerate(documents, start=1):
             rows = (_row(number, entity) for number, entity in enumerate(document.entities, start=1))
             contents = {".txt": document.text, ".ann": "".join(rows)}
+            if document.annotated == frozenset():  # nobody has labelled this text
+                del contents[".ann"]
             for suffix, content in contents.items():
                 (folder / f"{count:06d}{suffix}").write_bytes(content.encode("utf-8"))
     return count

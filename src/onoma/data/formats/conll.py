@@ -12,12 +12,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
 from onoma.data.files import atomic_write, read_lines
-from onoma.data.formats.base import Format, located, shown
+from onoma.data.formats.base import Format, located, shown, warning_of_unlabelled
 from onoma.data.formats.json_values import parse
 from onoma.data.formats.spans import Span, first_overlap, from_tokens, to_tokens
 from onoma.entities import Document
@@ -134,6 +134,9 @@ def _sniff(path: Path) -> bool:
 
 def _lines(document: Document) -> Iterator[str]:
     """The lines of a sentence; an OnomaError where columns cannot hold it."""
+    unique = {entity.key: entity for entity in document.entities}
+    if len(unique) < len(document.entities):  # a mention given twice is no overlap
+        document = replace(document, entities=tuple(unique.values()))
     overlap = first_overlap(document.entities)
     if overlap:
         first, second = (f"{shown(entity.text)} ({shown(entity.label)})" for entity in overlap)
@@ -157,7 +160,7 @@ def _lines(document: Document) -> Iterator[str]:
 def _write(documents: Iterable[Document], path: Path) -> int:
     number = 0
     with atomic_write(path) as file:
-        for number, document in enumerate(documents, start=1):
+        for number, document in enumerate(warning_of_unlabelled(documents, path), start=1):
             try:
                 file.writelines(_lines(document))
             except OnomaError as error:

@@ -12,7 +12,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from onoma.data.files import atomic_write, read_lines
-from onoma.data.formats.base import OFFSETS_FIX, Format, check_mention, located, mention, shown
+from onoma.data.formats.base import (
+    OFFSETS_FIX,
+    Format,
+    check_mention,
+    located,
+    mention,
+    shown,
+    warning_of_unlabelled,
+)
 from onoma.data.formats.spans import Span
 from onoma.entities import Document
 from onoma.errors import DataError
@@ -100,7 +108,7 @@ def _lines(document: Document, number: int, path: Path) -> Iterator[str]:
 def _write(documents: Iterable[Document], path: Path) -> int:
     number = 0
     with atomic_write(path) as file:
-        for number, document in enumerate(documents, start=1):
+        for number, document in enumerate(warning_of_unlabelled(documents, path), start=1):
             file.writelines(_lines(document, number, path))
     return number
 

@@ -8,7 +8,7 @@ from itertools import chain
 from os import PathLike
 from pathlib import Path
 
-from onoma.data.files import plain_suffix
+from onoma.data.files import plain_suffix, require_storage
 from onoma.data.formats import brat, conll, docbin, doccano, gliner, jsonl, pubtator, tokens
 from onoma.data.formats.base import Format
 from onoma.entities import Document
@@ -31,6 +31,8 @@ def detect(path: str | PathLike[str], *, writing: bool = False) -> str:
     >>> detect("train.conll.xz", writing=True)
     'conll'
     """
+    if not writing:
+        require_storage(path)
     path = Path(path)
     by_extension = [name for name, form in FORMATS.items() if plain_suffix(path) in form.extensions]
     if writing:
@@ -42,7 +44,23 @@ def detect(path: str | PathLike[str], *, writing: bool = False) -> str:
         by_content = (name for name in [*by_extension, *FORMATS] if _sniffs(FORMATS[name], path))
     for name in chain(by_content, by_extension):
         return name
-    raise DataError("the format cannot be told from the name or the content", path=path, fix=_NAME_IT)
+    raise _unknown_format(path, writing)
+
+
+def _unknown_format(path: Path, writing: bool) -> DataError:
+    if writing:
+        known = " ".join(suffix for form in FORMATS.values() for suffix in form.extensions)
+        fix = f"use a known extension ({known}; none for a folder of brat files), or --to: {_NAME_IT}"
+        return DataError(f"the extension {path.suffix!r} is of no format", path=path, fix=fix)
+    if path.is_dir():
+        files = sorted(entry.name for entry in path.iterdir() if entry.is_file() and _has_known_extension(entry))
+        listed = f"take its files one by one: {', '.join(files)}" if files else "name the file that holds documents"
+        return DataError("this is a folder, and not one of brat files (.txt and .ann)", path=path, fix=listed)
+    return DataError("the format cannot be told from the name or the content", path=path, fix=_NAME_IT)
+
+
+def _has_known_extension(path: Path) -> bool:
+    return any(plain_suffix(path) in form.extensions for form in FORMATS.values())
 
 
 def _sniffs(form: Format, path: Path) -> bool:
