@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 
 from onoma.training.run import recalibrate
+from records import RESULTS, Record, write_records
 
 
 def main() -> None:
@@ -20,6 +21,21 @@ def main() -> None:
     config, scores = recalibrate(arguments.model, arguments.recipe, data=arguments.data)
     for name, values in scores.items():
         print(f"{name}: P {values['precision']:.1f}  R {values['recall']:.1f}  F1 {values['f1']:.1f}")
+    encoder = config.encoder.rpartition("/")[2]
+    command = "python benchmarks/calibrate.py MODEL recipes/binder/embedded.yaml --data CORPORA"
+    write_records(
+        RESULTS / "embedded_development.json",
+        [
+            Record(
+                f"embedded/development/{name}/{encoder}/f1",
+                round(values["f1"], 2),
+                command,
+                f"{name}: dev, as the recipe limits it; float32 weights",
+                encoder=encoder,
+            )
+            for name, values in scores.items()
+        ],
+    )
     print(f"scale {config.scale:.3f}, bias {config.bias:.3f}, threshold {config.threshold:.3f}")
 
 
