@@ -102,7 +102,7 @@ def _epochs(examples: list[Example], arguments: argparse.Namespace) -> Iterator[
 
 
 def _training_inputs(examples: list[Example], collator: BinderCollator) -> Inputs:
-    inputs = collator(examples)
+    inputs = {name: torch.from_numpy(array) for name, array in collator(examples).items()}
     return inputs | {"tags": torch.from_numpy(bio_tags(_gold(examples), *inputs["first"].shape))}
 
 

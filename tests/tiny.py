@@ -26,7 +26,7 @@ from onoma.config import ModelConfig
 from onoma.subwords import Subwords
 from onoma.systems.binder.model import Binder
 from onoma.systems.binder.options import BinderOptions
-from onoma.systems.binder.type_texts import type_text
+from onoma.systems.blocks.type_texts import type_text
 from onoma.text import align
 
 TYPES = (

@@ -41,6 +41,7 @@ class Subwords:
         self.first, self.last = edges
         self.pad = self._special("[PAD]", "<pad>")
         self.unknown = self._special("[UNK]", "<unk>")
+        self.masked = self._special("[MASK]", "<mask>", "[UNK]", "<unk>")  # not every encoder has learned by masking
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Subwords:

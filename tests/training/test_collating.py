@@ -11,7 +11,7 @@ import pytest
 from onoma import Corpus, Document, EntityType, OnomaError
 from onoma.subwords import Subwords
 from onoma.systems.binder.options import BinderOptions
-from onoma.systems.binder.type_texts import type_text
+from onoma.systems.blocks.type_texts import type_text
 from onoma.training.collating import BinderCollator
 from onoma.training.examples import Example, make_examples
 from onoma.training.prototypes import CONTEXT, Prototypes

@@ -210,7 +210,7 @@ def test_the_best_weights_are_kept_and_not_the_last(
         seen.append(backend.model.width.weight.detach().clone())
         return {"precision": 0.0, "recall": 0.0, "f1": next(f1)}
 
-    monkeypatch.setattr("onoma.training.run._mean_scores", invented)
+    monkeypatch.setattr("onoma.training.binder.mean_scores", invented)
     for name, checkpoints in {"in memory": False, "on disk": True}.items():
         f1, seen = iter([10.0, 90.0, 20.0, 30.0, 30.0]), []
         changes = {"max_steps": 8, "evaluate_every": 2, "checkpoints": checkpoints}

@@ -28,6 +28,9 @@ class Backend(Protocol):
     def type_key(self, entity_type: EntityType) -> str:
         """What the row of a type depends on: types with the same key have the same row."""
 
+    def style(self, corpus: str | None) -> Backend:
+        """The same system, told to annotate as in one of the corpora it was trained on, where it can be told."""
+
     def propose(self, batch: Batch, types: NDArray[np.float32], floor: float) -> Proposals:
         """The spans of each window whose score for a type (row of `types`) is at least `floor`."""
 

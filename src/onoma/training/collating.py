@@ -1,29 +1,82 @@
-"""Examples to tensors: the text side, the types that the batch asks for, and what is known of them."""
+"""Examples to arrays: the text side, the types that the batch asks for, and what is known of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
-import torch
-from torch import Tensor
+from numpy.typing import NDArray
 
 from onoma.batches import collate
 from onoma.entities import EntityType
 from onoma.subwords import Subwords, pad_rows
 from onoma.systems.binder.options import BinderOptions
-from onoma.systems.binder.type_texts import type_text
+from onoma.systems.blocks.type_texts import TypeOptions, type_text
 from onoma.training.examples import Example
 from onoma.training.prototypes import Prototypes
 
+Integers = NDArray[np.int64]
+Arrays = dict[str, NDArray[np.int64] | NDArray[np.bool_]]
+"""The arguments of a model's `forward`, still in numpy: arrays pass between processes faster than tensors do."""
 
-class BinderCollator:
-    """Builds the arguments of `Binder.forward`.
+Collator = Callable[[Sequence[Example]], Arrays]
+
+
+class AskedTypes:
+    """The types that batches ask for, and how they are given.
 
     A batch asks for the types that are annotated in any of its windows; if there are more than `most_types`,
     those with a mention and a sample of the others. A type is given by its name alone with probability
     `type_dropout`, else by name and description, so that a model learns to work with both.
     """
+
+    def __init__(
+        self,
+        types: Sequence[EntityType],
+        subwords: Subwords,
+        options: TypeOptions,
+        *,
+        most_types: int | None = None,
+        type_dropout: float = 0.0,
+    ) -> None:
+        self.most_types, self.type_dropout, self.pad = most_types, type_dropout, subwords.pad
+        self.tokens = subwords.encode_rows([type_text(one, options) for one in types])
+        self.name_tokens = subwords.encode_rows([one.name for one in types])
+
+    def choose(self, examples: Sequence[Example], generator: np.random.Generator) -> Integers:
+        """The numbers of the types that a batch asks for, in ascending order."""
+        present = np.unique(np.concatenate([example.gold[:, 2] for example in examples]))
+        others = np.setdiff1d(np.unique(np.concatenate([example.known for example in examples])), present)
+        room = len(others) if self.most_types is None else max(0, self.most_types - len(present))
+        if room < len(others):
+            others = generator.choice(others, room, replace=False)
+        return np.sort(np.concatenate([present, others])).astype(np.int64)
+
+    def rows(self, kinds: Integers, generator: np.random.Generator) -> list[list[int]]:
+        """The tokens of types."""
+        by_name = generator.random(len(kinds)) < self.type_dropout
+        return [(self.name_tokens if short else self.tokens)[k] for k, short in zip(kinds, by_name, strict=True)]
+
+
+def batch_generator(examples: Sequence[Example], seed: int) -> np.random.Generator:
+    """Chance that the batch itself seeds, so that it does not depend on the worker or on a restart."""
+    return np.random.default_rng((seed, len(examples), *(int(e.pieces.ids.sum()) for e in examples[:8])))
+
+
+def gold_rows(examples: Sequence[Example], kinds: Integers) -> Integers:
+    """Mentions as rows (window, first word, last word, place of the type among `kinds`)."""
+    rows = np.concatenate([np.insert(example.gold, 0, window, axis=1) for window, example in enumerate(examples)])
+    rows[:, 3] = np.searchsorted(kinds, rows[:, 3])
+    return rows.astype(np.int64)
+
+
+def known_types(examples: Sequence[Example], kinds: Integers) -> NDArray[np.bool_]:
+    """Which of the types are annotated in which window: (windows, types)."""
+    return np.stack([np.isin(kinds, example.known) for example in examples])
+
+
+class BinderCollator:
+    """Builds the arguments of `Binder.forward`."""
 
     def __init__(
         self,
@@ -36,54 +89,34 @@ class BinderCollator:
         seed: int = 0,
         prototypes: Prototypes | None = None,
     ) -> None:
-        self.subwords, self.options, self.prototypes = subwords, options, prototypes
-        self.most_types, self.type_dropout, self.seed = most_types, type_dropout, seed
-        self.tokens = subwords.encode_rows([type_text(one, options) for one in types])
-        self.name_tokens = subwords.encode_rows([one.name for one in types])
+        self.subwords, self.options, self.seed, self.prototypes = subwords, options, seed, prototypes
+        self.asked = AskedTypes(types, subwords, options, most_types=most_types, type_dropout=type_dropout)
 
-    def __call__(self, examples: Sequence[Example]) -> dict[str, Tensor]:
-        """The tensors of one batch."""
-        # The batch itself seeds the choice, so that it does not depend on the worker or on a restart.
-        generator = np.random.default_rng((self.seed, len(examples), *(int(e.pieces.ids.sum()) for e in examples[:8])))
+    def __call__(self, examples: Sequence[Example]) -> Arrays:
+        """The arrays of one batch."""
+        generator = batch_generator(examples, self.seed)
         batch = collate([example.pieces for example in examples], self.subwords)
-        kinds = self._choose(examples, generator)
-        column = {int(kind): place for place, kind in enumerate(kinds)}
-        gold = [
-            (window, first, last, column[kind])
-            for window, example in enumerate(examples)
-            for first, last, kind in example.gold.tolist()
-        ]
-        known = np.zeros((len(examples), len(kinds)), np.bool_)
-        for window, example in enumerate(examples):
-            known[window, np.isin(kinds, example.known)] = True
+        kinds = self.asked.choose(examples, generator)
         rows, places = self._type_inputs(kinds, generator)
         ids, mask = pad_rows(rows, self.subwords.pad)
-        arrays = {
+        arrays: Arrays = {
             "ids": batch.ids,
             "mask": batch.mask,
             "first": batch.first,
             "last": batch.last,
             "words": batch.words,
-            "gold": np.array(gold, np.int64).reshape(-1, 4),
-            "known": known,
+            "gold": gold_rows(examples, kinds),
+            "known": known_types(examples, kinds),
             "type_ids": ids,
             "type_mask": mask,
             "type_numbers": kinds,
         }
         if places is not None:
             arrays["type_places"] = np.array(places)
-        return {name: torch.from_numpy(array) for name, array in arrays.items()}
-
-    def _choose(self, examples: Sequence[Example], generator: np.random.Generator) -> np.ndarray:
-        present = np.unique(np.concatenate([example.gold[:, 2] for example in examples]))
-        others = np.setdiff1d(np.unique(np.concatenate([example.known for example in examples])), present)
-        room = len(others) if self.most_types is None else max(0, self.most_types - len(present))
-        if room < len(others):
-            others = generator.choice(others, room, replace=False)
-        return np.sort(np.concatenate([present, others])).astype(np.int64)
+        return arrays
 
     def _type_inputs(
-        self, kinds: np.ndarray, generator: np.random.Generator
+        self, kinds: Integers, generator: np.random.Generator
     ) -> tuple[Sequence[Sequence[int]], list[int] | None]:
         """The tokens of every type, and the marked places where types are shown by instances."""
         if self.options.types == "atomic":
@@ -91,5 +124,4 @@ class BinderCollator:
         if self.prototypes is not None:
             instances = [self.prototypes.draw(int(kind), generator) for kind in kinds]
             return [tokens for tokens, _ in instances], [place for _, place in instances]
-        by_name = generator.random(len(kinds)) < self.type_dropout
-        return [(self.name_tokens if short else self.tokens)[k] for k, short in zip(kinds, by_name, strict=True)], None
+        return self.asked.rows(kinds, generator), None

@@ -26,6 +26,7 @@ class DevelopmentSet:
     def propose(self, backend: Backend, floor: float) -> Proposed:
         """Everything that the model gives a score of at least `floor`."""
         limits = np.full(len(self.types), floor, np.float32)
+        backend = backend.style(self.corpus.name)
         return propose(self.prepared, backend, backend.encode_types(self.types), limits, self.batch_size)
 
     def decode(self, proposed: Proposed, threshold: float) -> list[list[Entity]]:

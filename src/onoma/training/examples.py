@@ -24,6 +24,7 @@ class Example:
     gold: NDArray[np.int64]  # (mentions, 3): first word, last word, number of the type
     known: NDArray[np.int64]  # numbers of the types whose annotation is complete here
     corpus: int
+    hard: NDArray[np.int64] | None = None  # (spans, 2): spans that are no mention but look like one
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,11 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt, ValidationError
 
+from onoma.config import ModelConfig
+from onoma.entities import EntityType
 from onoma.errors import OnomaError
 from onoma.systems.binder.options import BinderOptions
+from onoma.systems.suner.options import SunerOptions
 
 
 class _Strict(BaseModel):
@@ -61,7 +64,9 @@ class TrainingRecipe(_Strict):
     max_grad_norm: float = 1.0
     evaluate_every: PositiveInt = 100  # steps
     patience: PositiveInt = 20  # evaluations without a better dev F1
+    average: float = Field(default=0.0, ge=0, lt=1)  # decay a step of a running average of the weights; 0: none
     bf16: bool = True
+    graphs: bool = True  # on one GPU, passes through encoders are recorded as CUDA graphs
     workers: NonNegativeInt = 2
     checkpoints: bool = True  # to resume after a kill
     type_dropout: float = Field(default=0.0, ge=0, le=1)  # types given without their description
@@ -72,21 +77,65 @@ class _BinderChoice(_Strict):
     options: BinderOptions
 
 
+class _SunerChoice(_Strict):
+    options: SunerOptions
+
+
 class Recipe(_Strict):
     """A whole training run."""
 
-    system: Literal["binder"]
+    system: Literal["binder", "suner"]
     encoder: str
+    start: str | None = None  # a trained model of the same system and shape to begin with, instead of the bare encoder
+    detector: str | None = None  # a SUNER whose trained detector is taken over; detection is not trained then
     seed: NonNegativeInt = 0
     max_tokens: int = Field(default=256, ge=130)
     overlap: NonNegativeInt = 16
     data: DataRecipe
     options: dict[str, Any] = {}
     training: TrainingRecipe = TrainingRecipe()
+    stages: dict[str, dict[str, Any]] = {}  # what is different in single stages: name -> values of `training`
+
+    def stage_training(self, name: str) -> TrainingRecipe:
+        """The settings of a stage."""
+        return TrainingRecipe.model_validate(self.training.model_dump() | self.stages.get(name, {}))
+
+    def model_config_of(self, types: Sequence[EntityType], options: dict[str, Any]) -> ModelConfig:
+        """What the model will say of itself."""
+        folder = Path(self.encoder)
+        return ModelConfig(
+            system=self.system,
+            encoder=folder.name if folder.is_dir() else self.encoder,
+            max_tokens=self.max_tokens,
+            overlap=self.overlap,
+            types={one.name: one.description for one in types},
+            options=options,
+        )
 
     def binder_options(self) -> BinderOptions:
         """The options of the system, checked."""
         return _BinderChoice(options=self.options).options  # type: ignore[arg-type]  # pydantic makes it of a dict
+
+    def suner_options(self) -> SunerOptions:
+        """The same for SUNER."""
+        return _SunerChoice(options=self.options).options  # type: ignore[arg-type]
+
+    def stage_names(self) -> tuple[str, ...]:
+        """The stages of this run, in their order."""
+        if self.system == "binder":
+            self.binder_options()
+            return ("binder",)
+        form = self.suner_options().form
+        return ("detection", "classification") if form == "two-stage" else (form,)
+
+    def check(self) -> None:
+        """Check what only the system can know."""
+        names = self.stage_names()
+        unknown = [name for name in self.stages if name not in names]
+        if unknown:
+            raise OnomaError(f"there is no stage {unknown[0]!r} here; the stages are: {', '.join(names)}")
+        for name in self.stages:
+            self.stage_training(name)
 
 
 def load_recipe(source: str | os.PathLike[str] | dict[str, Any], changes: Sequence[str] = ()) -> Recipe:
@@ -96,7 +145,7 @@ def load_recipe(source: str | os.PathLike[str] | dict[str, Any], changes: Sequen
         _change(values, change)
     try:
         recipe = Recipe.model_validate(values)
-        recipe.binder_options()
+        recipe.check()
     except ValidationError as error:
         lines = [f"  {'.'.join(map(str, one['loc']))}: {one['msg']} (got {one['input']!r})" for one in error.errors()]
         raise OnomaError("the recipe is not right:\n" + "\n".join(lines)) from error

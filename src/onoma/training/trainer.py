@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import torch
 from accelerate.utils import broadcast_object_list
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from onoma.training.collating import BinderCollator
+from onoma.training.collating import Arrays, Collator
 from onoma.training.examples import Example
 from onoma.training.recipe import TrainingRecipe
 from onoma.training.sampling import BucketedBatches
@@ -30,19 +32,20 @@ class StageTrainer(Trainer):
         arguments: TrainingArguments,
         examples: list[Example],
         batches: BucketedBatches,
-        collator: BinderCollator,
+        collator: Collator,
         evaluate: Evaluate,
         recipe: TrainingRecipe,
         callbacks: list[TrainerCallback],
     ) -> None:
         self.network, self.batches, self.recipe, self.score = model, batches, recipe, evaluate
+        self.average = RunningAverage(model, recipe.average)
         super().__init__(
             model,
             arguments,
             data_collator=collator,
             train_dataset=examples,
             eval_dataset=[],  # evaluation is ours, but there must be something
-            callbacks=[*callbacks, FollowEpochs(batches)],
+            callbacks=[*callbacks, FollowEpochs(batches), self.average],
         )
         self.remove_callback(PrinterCallback)  # standard output is for results
 
@@ -53,18 +56,23 @@ class StageTrainer(Trainer):
             batch_sampler=self.batches,
             collate_fn=self.data_collator,
             num_workers=self.recipe.workers,
-            pin_memory=torch.cuda.is_available(),
             persistent_workers=False,
         )
         prepared: DataLoader[Any] = self.accelerator.prepare_data_loader(loader)
         return prepared
+
+    def _prepare_inputs(self, inputs: Any) -> dict[str, Tensor]:
+        """Arrays on the device, by a single copy for all of their numbers."""
+        return to_device(inputs, self.args.device)
 
     def create_optimizer(self, model: nn.Module | None = None) -> torch.optim.Optimizer:
         """AdamW with one rate for pretrained weights and one for the rest; no decay on biases, norms and scales."""
         if self.optimizer is None:
             groups: dict[tuple[float, float], list[Tensor]] = {}
             for name, weight in self.network.named_parameters():
-                pretrained = name.startswith(("text_encoder.", "own_type_encoder."))
+                if not weight.requires_grad:
+                    continue
+                pretrained = name.split(".")[0].endswith("encoder")
                 rate = self.recipe.rate if pretrained else self.recipe.head_rate or self.recipe.rate
                 decay = self.recipe.weight_decay if weight.ndim > 1 else 0.0
                 groups.setdefault((rate, decay), []).append(weight)
@@ -75,12 +83,26 @@ class StageTrainer(Trainer):
     def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
         """Strict scores on the development data."""
         training = self.network.training
-        (scores,) = broadcast_object_list([self.score()])  # processes that train together must stop together
-        metrics = {f"eval_{name}": value for name, value in scores.items()}
-        self.network.train(training)
-        self.log(metrics)
-        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
+        with self.average.in_place():
+            (scores,) = broadcast_object_list([self.score()])  # processes that train together must stop together
+            metrics = {f"eval_{name}": value for name, value in scores.items()}
+            self.network.train(training)
+            self.log(metrics)
+            self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         return metrics
+
+
+def to_device(arrays: Arrays, device: torch.device) -> dict[str, Tensor]:
+    """Arrays as tensors on a device. They travel as one: each copy costs time of its own, however small it is."""
+    numbers = [array.ravel().astype(np.int64, copy=False) for array in arrays.values()]
+    together = torch.from_numpy(np.concatenate(numbers))
+    if device.type == "cuda":
+        together = together.pin_memory().to(device, non_blocking=True)
+    parts = torch.split(together, [array.size for array in arrays.values()])
+    return {
+        name: (part.bool() if array.dtype == np.bool_ else part).view(array.shape)
+        for (name, array), part in zip(arrays.items(), parts, strict=True)
+    }
 
 
 class FollowEpochs(TrainerCallback):
@@ -92,6 +114,67 @@ class FollowEpochs(TrainerCallback):
     def on_epoch_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         """A resumed run begins inside of an epoch."""
         self.batches.set_epoch(int(state.epoch or 0))
+
+
+class RunningAverage(TrainerCallback):
+    """A running average of the weights, which is what is evaluated and kept.
+
+    θ' ← d θ' + (1 - d) θ after every step, with a smaller d at first so that the beginning is soon forgotten.
+    """
+
+    EVERY = 4  # steps: averaging costs time, and neighbours hardly differ
+    FILE = "average.safetensors"
+
+    def __init__(self, model: nn.Module, decay: float) -> None:
+        self.weights = [weight for weight in model.parameters() if weight.requires_grad]
+        self.decay, self.updates = decay, 0
+        self.means: list[Tensor] = []
+
+    @torch.no_grad()
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+        """Take the new weights in."""
+        if not self.decay or state.global_step % self.EVERY:
+            return
+        weights: list[Tensor] = [weight.detach() for weight in self.weights]
+        if not self.means:
+            self.means = [weight.clone() for weight in weights]
+        self.updates += 1
+        decay = min(self.decay**self.EVERY, self.updates / (self.updates + 9))
+        torch._foreach_lerp_(self.means, weights, 1 - decay)
+
+    @contextmanager
+    def in_place(self) -> Iterator[None]:
+        """The model has the averaged weights for a while."""
+        self._swap()
+        try:
+            yield
+        finally:
+            self._swap()
+
+    @torch.no_grad()
+    def _swap(self) -> None:
+        for weight, mean in zip(self.weights, self.means, strict=False):  # there are no means before the first update
+            weight.data, mean.data = mean.data, weight.data
+
+    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+        """Keep the average with a checkpoint, for runs that go on from there."""
+        from safetensors.torch import save_file
+
+        if self.means and state.is_world_process_zero and args.output_dir:
+            tensors = {str(number): mean.cpu() for number, mean in enumerate(self.means)}
+            tensors["updates"] = torch.tensor([self.updates])
+            save_file(tensors, Path(args.output_dir) / f"checkpoint-{state.global_step}" / self.FILE)
+
+    def load(self, checkpoint: str) -> None:
+        """Go on with the average of a checkpoint."""
+        from safetensors.torch import load_file
+
+        path = Path(checkpoint) / self.FILE
+        if path.is_file():
+            tensors = load_file(path)
+            self.updates = int(tensors.pop("updates"))
+            means = (tensors[str(number)] for number in range(len(tensors)))
+            self.means = [mean.to(weight.device) for mean, weight in zip(means, self.weights, strict=True)]
 
 
 class KeepBest(TrainerCallback):
@@ -122,16 +205,10 @@ class KeepBest(TrainerCallback):
             control.should_training_stop = True
 
     def _keep(self) -> None:
-        weights = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in self.model.state_dict().items()}
         if self.path is None:
-            self.weights = weights
-            return
-        from safetensors.torch import save_file
-
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        partial = self.path.with_suffix(".partial")
-        save_file(weights, partial)
-        partial.replace(self.path)
+            self.weights = {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
+        else:
+            keep_weights(self.model, self.path)
 
     def restore(self) -> None:
         """Put the best weights back into the model."""
@@ -141,6 +218,17 @@ class KeepBest(TrainerCallback):
             self.model.load_state_dict(load_file(self.path))
         elif self.weights is not None:
             self.model.load_state_dict(self.weights)
+
+
+def keep_weights(model: nn.Module, path: Path) -> None:
+    """Write the weights of a model into a file."""
+    from safetensors.torch import save_file
+
+    weights = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in model.state_dict().items()}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".partial")
+    save_file(weights, partial)
+    partial.replace(path)
 
 
 def training_arguments(recipe: TrainingRecipe, checkpoints: Path, seed: int) -> TrainingArguments:
@@ -162,6 +250,7 @@ def training_arguments(recipe: TrainingRecipe, checkpoints: Path, seed: int) -> 
         save_strategy="steps" if recipe.checkpoints else "no",
         save_steps=recipe.evaluate_every,
         save_total_limit=1,
+        logging_nan_inf_filter=False,  # it would wait for the GPU in every step
         logging_steps=min(50, recipe.evaluate_every),
         report_to=["tensorboard"] if importlib.util.find_spec("tensorboard") else [],
         seed=seed,

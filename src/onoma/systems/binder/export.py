@@ -8,12 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from onnx import TensorProto
-from torch import Tensor
 
 from onoma.errors import OnomaError
 from onoma.systems.binder.model import Binder
 from onoma.systems.binder.onnx_runtime import TEXT_FILE, TYPES_FILE
-from onoma.systems.blocks.onnx_encoder import MASK, TOKENS, encoder_states
+from onoma.systems.blocks.onnx_encoder import TOKENS, array, encoder_states, first_state, head, mean_state
 from onoma.systems.blocks.onnx_graph import Floats, Graph, Input
 
 
@@ -36,9 +35,9 @@ def export_binder(model: Binder, folder: Path, *, int8: bool = False) -> None:
     states = encoder_states(graph, model.text_encoder)
     outputs = _text_side(graph, states, model)
     if model.options.thresholds == "global":
-        outputs["thresholds"] = graph.constant(_array(model.global_thresholds))
+        outputs["thresholds"] = graph.constant(array(model.global_thresholds))
     if model.options.types == "atomic":
-        outputs["encoded"] = graph.constant(_array(torch.cat(model.type_vectors(model.atoms.weight), dim=-1)))
+        outputs["encoded"] = graph.constant(array(torch.cat(model.type_vectors(model.atoms.weight), dim=-1)))
     elif model.own_type_encoder is None:
         outputs["encoded"] = _type_side(graph, states, model)
     else:
@@ -60,7 +59,7 @@ class _Side(NamedTuple):
 def _text_side(graph: Graph, states: str, model: Binder) -> dict[str, str]:
     """l and r of words, their products with types and widths, and the thresholds that [CLS] gives."""
     options, size = model.options, model.options.size
-    width = _array(model.width_vectors(options.max_width))  # (widths, d)
+    width = array(model.width_vectors(options.max_width))  # (widths, d)
     by_width = graph.constant(width.T)
     start_types, end_types, types = (_columns(graph, "types", part * size, size) for part in range(3))
     left, right = _side(graph, states, model, "left"), _side(graph, states, model, "right")
@@ -93,8 +92,8 @@ def _side(graph: Graph, states: str, model: Binder, name: str) -> _Side:
         name = {"start": "left", "end": "right"}.get(name, name)
     place = "first" if name in ("left", "start") else "last"
     heads: Any = model.text_heads
-    words, whole = graph.add("GatherND", states, place), _first(graph, states)
-    return _Side(_head(graph, words, heads[name]), _head(graph, whole, heads[name]))
+    words, whole = graph.add("GatherND", states, place), first_state(graph, states)
+    return _Side(head(graph, words, heads[name]), head(graph, whole, heads[name]))
 
 
 def _products(graph: Graph, some: str, others: str) -> str:
@@ -113,36 +112,12 @@ def _columns(graph: Graph, x: str, start: int, size: int) -> str:
 
 def _type_side(graph: Graph, states: str, model: Binder) -> str:
     """e^B, e^Q and e in one row."""
-    pooled = _mean(graph, states) if model.options.pooling == "mean" else _first(graph, states)
+    pooled = mean_state(graph, states) if model.options.pooling == "mean" else first_state(graph, states)
     names = ("span",) * 3 if model.options.shared_linear else ("start", "end", "span")
     heads: Any = model.type_heads
     scales = [one.norm() for one in model.type_vectors(heads["span"].weight[:1])]  # of whatever vector: 1/τ
     vectors = [
-        graph.add("Mul", graph.unit(_head(graph, pooled, heads[name])), graph.constant(_array(scale)))
+        graph.add("Mul", graph.unit(head(graph, pooled, heads[name])), graph.constant(array(scale)))
         for name, scale in zip(names, scales, strict=True)
     ]
     return graph.add("Concat", *vectors, axis=-1)
-
-
-def _mean(graph: Graph, states: str) -> str:
-    """The mean over the tokens of each text: (texts, hidden)."""
-    exists = graph.add("Unsqueeze", graph.add("Cast", MASK, to=TensorProto.FLOAT), graph.integers(1))
-    total = graph.add("MatMul", exists, states)  # (texts, 1, hidden)
-    mean = graph.add("Div", total, graph.add("ReduceSum", exists, graph.integers(2)))
-    return graph.add("Squeeze", mean, graph.integers(1))
-
-
-def _first(graph: Graph, states: str) -> str:
-    """The state of [CLS] in each text: (texts, hidden)."""
-    return graph.add("Gather", states, graph.constant(0, np.int64), axis=1)
-
-
-def _head(graph: Graph, x: str, layer: Any) -> str:
-    """A linear layer in float32 even where the encoder is in int8: they are small, and all scores hang on them."""
-    product = graph.add("MatMul", x, graph.constant(_array(layer.weight).T))
-    return graph.plus(product, None if layer.bias is None else _array(layer.bias))
-
-
-def _array(tensor: Tensor) -> Floats:
-    array: Floats = tensor.detach().float().cpu().numpy()
-    return array

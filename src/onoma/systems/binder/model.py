@@ -22,7 +22,8 @@ from torch import Tensor, nn
 
 from onoma.systems.binder.options import BinderOptions
 from onoma.systems.blocks.contrast import contrast
-from onoma.systems.blocks.encoders import mean_pool
+from onoma.systems.blocks.encoders import encoding, mean_pool
+from onoma.systems.blocks.graphs import Recorded
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -90,6 +91,8 @@ class Binder(nn.Module):
         self.options = options
         self.text_encoder = text_encoder
         self.own_type_encoder = type_encoder
+        self.encode = encoding(text_encoder)
+        self.encode_type = encoding(type_encoder or text_encoder)
         encoder: Any = text_encoder
         hidden, size = int(encoder.config.hidden_size), options.size
         self.text_heads = nn.ModuleDict({"left": nn.Linear(hidden, size, bias=False), "right": nn.Linear(hidden, size)})
@@ -128,6 +131,11 @@ class Binder(nn.Module):
         sims = self.similarities(text, types, widths, type_numbers)
         return {"loss": self.loss(sims, words, gold, known)}
 
+    @property
+    def passes(self) -> list[Recorded]:
+        """What training may record as CUDA graphs."""
+        return [self.encode, self.encode_type]
+
     # --- encoding
 
     def encode_text(self, ids: Tensor, mask: Tensor, first: Tensor, last: Tensor) -> TextVectors:
@@ -136,7 +144,7 @@ class Binder(nn.Module):
 
     def states(self, ids: Tensor, mask: Tensor, *places: Tensor) -> list[Tensor]:
         """The encoder's states at the given tokens (windows, places): [CLS], which is token 0, and words."""
-        states = self.dropout(self.text_encoder(input_ids=ids, attention_mask=mask).last_hidden_state)
+        states = self.dropout(self.encode(ids, mask))
         return [states.gather(1, one.unsqueeze(-1).expand(-1, -1, states.shape[-1])) for one in places]
 
     @in_float32
@@ -162,8 +170,7 @@ class Binder(nn.Module):
         if self.options.types == "atomic":
             pooled = self.atoms(ids[:, 0])
         else:
-            encoder = self.own_type_encoder or self.text_encoder
-            states = encoder(input_ids=ids, attention_mask=mask).last_hidden_state
+            states = self.encode_type(ids, mask)
             if places is not None:
                 pooled = states[torch.arange(len(states), device=states.device), places]
             else:

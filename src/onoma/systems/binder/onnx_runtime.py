@@ -19,7 +19,7 @@ from onoma.errors import OnomaError
 from onoma.subwords import Subwords, pad_rows
 from onoma.systems.binder.matching import NEVER, Floats, Found, Integers, Parts, match
 from onoma.systems.binder.options import BinderOptions
-from onoma.systems.binder.type_texts import type_text
+from onoma.systems.blocks.type_texts import type_text
 
 TEXT_FILE, TYPES_FILE = "model.onnx", "types.onnx"
 
@@ -67,6 +67,10 @@ class OnnxBinder:
             nothing = np.zeros((0, 2), np.int64)
             inputs |= {"first": nothing, "last": nothing, "types": np.zeros((0, 3 * self.options.size), np.float32)}
         return graph.run([output], **inputs)[0]
+
+    def style(self, corpus: str | None) -> OnnxBinder:
+        """BINDER knows nothing of the corpora that it was trained on: the same model."""
+        return self
 
     def type_key(self, entity_type: EntityType) -> str:
         """The text that the type encoder reads."""

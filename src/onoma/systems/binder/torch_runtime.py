@@ -19,7 +19,7 @@ from onoma.entities import EntityType
 from onoma.errors import OnomaError
 from onoma.subwords import Subwords, pad_rows
 from onoma.systems.binder.model import Binder, SpanKeys, TypeVectors, span_margins
-from onoma.systems.binder.type_texts import type_text
+from onoma.systems.blocks.torch_runtime import TorchRuntime
 
 
 class _Asked(NamedTuple):
@@ -31,29 +31,24 @@ class _Asked(NamedTuple):
     numbers: Tensor
 
 
-class TorchBinder:
-    """A trained BINDER on a device; numbers that need it are computed in bfloat16 on GPUs."""
+class TorchBinder(TorchRuntime):
+    """A trained BINDER on a device."""
 
-    name = "torch"
+    model: Binder
 
     def __init__(self, model: Binder, config: ModelConfig, subwords: Subwords) -> None:
-        self.model, self.config, self.subwords = model, config, subwords
+        super().__init__(model, config, subwords)
         self.type_numbers = {name: number for number, name in enumerate(config.types)}
         self._last_asked: _Asked | None = None
 
-    @property
-    def device(self) -> torch.device:
-        """Where the weights are."""
-        return self.model.log_scale.device
-
-    def type_key(self, entity_type: EntityType) -> str:
-        """The text that the type encoder reads."""
-        return type_text(entity_type, self.model.options)
+    def style(self, corpus: str | None) -> TorchBinder:
+        """BINDER knows nothing of the corpora that it was trained on: the same model."""
+        return self
 
     @torch.inference_mode()
     def encode_types(self, types: Sequence[EntityType]) -> NDArray[np.float32]:
         """e^B, e^Q and e of each type in one row, and the number of the type where the model knows types by number."""
-        self.model.eval()
+        self.ready()
         if self.model.options.types == "prototype":
             return self._encode_prototypes(types)
         rows = []
@@ -97,15 +92,10 @@ class TorchBinder:
         ids, mask = self.subwords.encode([self.type_key(one) for one in types])
         return torch.as_tensor(ids, device=self.device), torch.as_tensor(mask, device=self.device)
 
-    def precision(self) -> torch.autocast:
-        """bfloat16 on GPUs, float32 elsewhere."""
-        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda")
-
     @torch.inference_mode()
     def propose(self, batch: Batch, types: NDArray[np.float32], floor: float) -> Proposals:
         """Spans whose score reaches `floor`. Only what is found leaves the device."""
-        if self.model.training:  # asked first: `eval` walks through all modules
-            self.model.eval()
+        self.ready()
         margin = self._margins(batch, types)  # (windows, types, words, widths)
         lowest = max(lowest_margin(floor, self.config), torch.finfo(margin.dtype).min)  # -inf: no span there
         flat = margin.flatten()
@@ -120,7 +110,7 @@ class TorchBinder:
         windows, length = batch.first.shape
         places = np.zeros((2, windows, 1 + length), np.int64)  # [CLS], then the words
         places[:, :, 1:] = batch.first, batch.last
-        ids, mask, words, first, last = self._copy((batch.ids, batch.mask, batch.words, *places))
+        ids, mask, words, first, last = self.copy((batch.ids, batch.mask, batch.words, *places))
         with self.precision():
             states = model.states(ids, mask, first, last)
         if model.options.inference == "joint":
@@ -130,12 +120,6 @@ class TorchBinder:
         keys = asked.keys.narrow(min(model.options.max_width, length))
         span, anchor = model.span_similarities(left, right, keys, asked.numbers)
         return span_margins(span, anchor, words)
-
-    def _copy(self, arrays: Sequence[NDArray[np.int64]]) -> list[Tensor]:
-        """Arrays on the device, by a single copy: each copy costs time of its own, however small it is."""
-        together = torch.as_tensor(np.concatenate([array.ravel() for array in arrays]), device=self.device)
-        parts = torch.split(together, [array.size for array in arrays])
-        return [part.view(array.shape) for part, array in zip(parts, arrays, strict=True)]
 
     def _asked(self, types: NDArray[np.float32]) -> _Asked:
         """The types as the model needs them on the device; those of the last batch are still at hand."""

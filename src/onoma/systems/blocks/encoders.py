@@ -13,6 +13,9 @@ from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from onoma.errors import OnomaError
+from onoma.systems.blocks.families import layer_names
+from onoma.systems.blocks.graphs import Recorded
+from onoma.systems.blocks.transformer import Transformer
 
 ENCODER_FOLDER = "encoder"
 
@@ -57,3 +60,11 @@ def mean_pool(states: Tensor, mask: Tensor) -> Tensor:
     """The mean of the states that are no padding: (batch, tokens, d) -> (batch, d)."""
     weight = mask.unsqueeze(-1).to(states.dtype)
     return (states * weight).sum(1) / weight.sum(1).clamp(min=1)
+
+
+def encoding(encoder: Any) -> Recorded:
+    """The pass from token ids and mask to states (texts, tokens, hidden), ready to be recorded for training."""
+    if layer_names(encoder.config) is None:
+        return Recorded(encoder, lambda ids, mask: encoder(input_ids=ids, attention_mask=mask).last_hidden_state)
+    transformer = Transformer(encoder)
+    return Recorded(encoder, lambda ids, mask: transformer.plain(ids, mask)[0])

@@ -1,50 +1,34 @@
-"""Pretrained encoders as ONNX graphs: BERT, RoBERTa and their kin, and MPNet."""
+"""Pretrained encoders as ONNX graphs: BERT, RoBERTa and their kin, and MPNet; and what heads on top of them need."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from onnx import TensorProto
-from torch import nn
+from torch import Tensor, nn
 
 from onoma.errors import OnomaError
+from onoma.systems.blocks.families import FAMILIES, layer_names
 from onoma.systems.blocks.onnx_graph import Floats, Graph, Input, balance
+from onoma.systems.blocks.onnx_runtime import MEMORY
 
-IDS, MASK = "ids", "mask"
+IDS, MASK, POSITIONS = "ids", "mask", "positions"
 TOKENS = {IDS: Input(("texts", "tokens")), MASK: Input(("texts", "tokens"))}
 """What an encoder reads: the numbers of tokens, and 1 for tokens, 0 for padding."""
 
 _FAR_BELOW = 1e4  # subtracted from the attention to padding
 _LOWEST_GELU = -0.17  # no value of it is lower
-_INNER = "intermediate.dense"
 
 
-@dataclass(frozen=True, slots=True)
-class _Names:
-    """What a family of encoders calls the parts of a layer."""
+class Remembering(NamedTuple):
+    """An encoder in a graph that reads and leaves keys and values."""
 
-    query: str = "attention.self.query"
-    key: str = "attention.self.key"
-    value: str = "attention.self.value"
-    output: str = "attention.output.dense"
-    norm: str = "attention.output.LayerNorm"
-    counts_padding: bool = False  # positions begin after the number of the padding token
-
-
-_ROBERTA = _Names(counts_padding=True)
-_FAMILIES = {
-    "bert": _Names(),
-    "roberta": _ROBERTA,
-    "xlm-roberta": _ROBERTA,
-    "camembert": _ROBERTA,
-    "mpnet": _Names(
-        "attention.attn.q", "attention.attn.k", "attention.attn.v", "attention.attn.o", "attention.LayerNorm", True
-    ),
-}
+    states: str  # (texts, tokens, hidden)
+    inputs: dict[str, Input]
+    outputs: dict[str, str]
 
 
 def encoder_states(graph: Graph, encoder: nn.Module) -> str:
@@ -52,65 +36,106 @@ def encoder_states(graph: Graph, encoder: nn.Module) -> str:
     return _Writer(graph, encoder).states()
 
 
+def remembering_encoder(graph: Graph, encoder: nn.Module, added: Floats) -> Remembering:
+    """An encoder whose tokens also see those of a pass before, by the keys and values that these have left.
+
+    `mask` and `positions` are of what is remembered and then of the tokens themselves; positions that are the same in
+    all texts need only one row. Vectors `added` to the table of words have the numbers behind it.
+    """
+    return _Writer(graph, encoder, added).remembering()
+
+
 class _Writer:
-    def __init__(self, graph: Graph, encoder: Any) -> None:
+    def __init__(self, graph: Graph, encoder: Any, added: Floats | None = None) -> None:
         config = encoder.config
-        names = _FAMILIES.get(config.model_type)
-        if names is None or config.hidden_act != "gelu":
+        names = layer_names(config)
+        if names is None:
             raise OnomaError(
                 f"an encoder of the kind {config.model_type!r} cannot be exported yet; those that can, with 'gelu' as "
-                f"their activation: {', '.join(_FAMILIES)}. The torch backend runs any."
+                f"their activation: {', '.join(FAMILIES)}. The torch backend runs any."
             )
         self.graph, self.encoder, self.config, self.names = graph, encoder, config, names
         self.heads, self.hidden = config.num_attention_heads, config.hidden_size
-        self.weights = {name: value.detach().float().cpu().numpy() for name, value in encoder.state_dict().items()}
+        self.weights = {name: array(value) for name, value in encoder.state_dict().items()}
         self.greatest = self._greatest_inputs() if graph.int8 else {}
         self.split = graph.integers(0, 0, self.heads, self.hidden // self.heads)
         self.joined = graph.integers(0, 0, self.hidden)
+        self.added = added  # where there are such, keys and values are remembered, too
+        self.memory: dict[str, str] = {}  # what is left by name
 
     def states(self) -> str:
-        x = self._embeddings()
-        bias = self._attention_bias()
+        """Tokens at the positions of their places."""
+        graph, zero = self.graph, self.graph.integers(0)
+        place = graph.add("Slice", graph.constant(self._position_table()), zero, self._length(), zero)
+        numbers = graph.constant(np.arange(self.config.max_position_embeddings)[None], np.int64)
+        positions = graph.add("Slice", numbers, zero, self._length(), graph.integers(1))
+        return self._layers(place, positions, positions)
+
+    def remembering(self) -> Remembering:
+        """Tokens at given positions, behind what is remembered."""
+        graph, last = self.graph, self.graph.integers(np.iinfo(np.int64).max)
+        before = graph.add("Neg", self._length())
+        own = graph.add("Slice", POSITIONS, before, last, graph.integers(1))
+        place = graph.add("Gather", graph.constant(self._position_table()), own)
+        states = self._layers(place, own, POSITIONS)
+        size = self.hidden // self.heads
+        inputs = {
+            IDS: TOKENS[IDS],
+            MASK: Input(("texts", "all")),
+            POSITIONS: Input(("rows", "all")),
+        }
+        for name in self.memory:
+            sizes = (size, "remembered") if name.startswith("keys") else ("remembered", size)
+            inputs[MEMORY + name] = Input(("texts", self.heads, *sizes), TensorProto.FLOAT)
+        return Remembering(states, inputs, self.memory)
+
+    def _layers(self, place: str, queries: str, keys: str) -> str:
+        """All of the encoder, for the vectors of positions, and the positions of those who see and who are seen."""
+        words = self.weights["embeddings.word_embeddings.weight"]
+        if self.added is not None:
+            words = np.concatenate([words, self.added])
+        x = self._norm(self.graph.add("Add", self.graph.rows(words, IDS), place), "embeddings.LayerNorm")
+        bias = self._attention_bias(queries, keys)
         for number in range(self.config.num_hidden_layers):
-            x = self._layer(x, bias, f"encoder.layer.{number}")
+            x = self._layer(x, bias, number)
         return x
 
-    def _embeddings(self) -> str:
-        graph, weights = self.graph, self.weights
-        positions = weights["embeddings.position_embeddings.weight"]
+    def _position_table(self) -> Floats:
+        """The vectors of positions, and of the only kind of segment."""
+        positions = self.weights["embeddings.position_embeddings.weight"]
         if self.names.counts_padding:
             positions = positions[self.config.pad_token_id + 1 :]
-        if "embeddings.token_type_embeddings.weight" in weights:
-            positions = positions + weights["embeddings.token_type_embeddings.weight"][0]
-        place = graph.add("Slice", graph.constant(positions), graph.integers(0), self._length(), graph.integers(0))
-        words = graph.rows(weights["embeddings.word_embeddings.weight"], IDS)
-        return self._norm(graph.add("Add", words, place), "embeddings.LayerNorm")
+        if "embeddings.token_type_embeddings.weight" in self.weights:
+            positions = positions + self.weights["embeddings.token_type_embeddings.weight"][0]
+        return positions
 
     def _length(self) -> str:
         """How many tokens the texts have with their padding."""
         return self.graph.add("Slice", self.graph.add("Shape", IDS), self.graph.integers(1), self.graph.integers(2))
 
-    def _attention_bias(self) -> str:
+    def _attention_bias(self, queries: str, keys: str) -> str:
         """What is added to the attention from i to j: far below zero for padding, and MPNet's bias by distance."""
         graph = self.graph
         absent = graph.add("Sub", graph.add("Cast", MASK, to=TensorProto.FLOAT), graph.constant(1.0))
         padding = graph.add("Mul", absent, graph.constant(_FAR_BELOW))
-        bias = graph.add("Unsqueeze", padding, graph.integers(1, 2))  # (texts, 1, 1, tokens)
-        return bias if self.config.model_type != "mpnet" else graph.add("Add", bias, self._distance_bias())
+        bias = graph.add("Unsqueeze", padding, graph.integers(1, 2))  # (texts, 1, 1, keys)
+        if self.config.model_type != "mpnet":
+            return bias
+        return graph.add("Add", bias, self._distance_bias(queries, keys))
 
-    def _distance_bias(self) -> str:
-        """MPNet's bias for each head and each distance j - i, looked up: (heads, tokens, tokens)."""
+    def _distance_bias(self, queries: str, keys: str) -> str:
+        """MPNet's bias for each head and each distance j - i, looked up: (1 or texts, heads, queries, keys)."""
         graph, most = self.graph, self.config.max_position_embeddings
         with torch.inference_mode():
             table = self.encoder.encoder.compute_position_bias(torch.zeros(1, most, 1, device=self.encoder.device))[
                 0
             ]  # (heads, most, most)
         by_distance = torch.cat([table[:, 1:, 0].flip(1), table[:, 0]], dim=1).T  # (2 most - 1, heads)
-        place = graph.add("Slice", graph.constant(np.arange(most), np.int64), graph.integers(0), self._length())
-        from_place, to_place = (graph.add("Unsqueeze", place, graph.integers(axis)) for axis in (1, 0))
+        from_place = graph.add("Unsqueeze", queries, graph.integers(2))
+        to_place = graph.add("Unsqueeze", keys, graph.integers(1))
         distance = graph.add("Add", graph.add("Sub", to_place, from_place), graph.integers(most - 1))
-        found = graph.add("Gather", graph.constant(by_distance.cpu().numpy()), distance)
-        return graph.add("Transpose", found, perm=[2, 0, 1])
+        found = graph.add("Gather", graph.constant(array(by_distance)), distance)
+        return graph.add("Transpose", found, perm=[0, 3, 1, 2])
 
     @torch.inference_mode()
     def _greatest_inputs(self) -> dict[str, Floats]:
@@ -122,7 +147,7 @@ class _Writer:
         found: dict[str, Floats] = {}
         hooks = []
         layers = [f"encoder.layer.{number}" for number in range(self.config.num_hidden_layers)]
-        for name in (f"{layer}.{reader}" for layer in layers for reader in (self.names.query, _INNER)):
+        for name in (f"{layer}.{reader}" for layer in layers for reader in (self.names.query, self.names.inner)):
             hooks.append(
                 self.encoder.get_submodule(name).register_forward_pre_hook(partial(_keep_greatest, found, name))
             )
@@ -141,17 +166,17 @@ class _Writer:
             return None
         return balance(self.greatest[reader], np.concatenate([self.weights[f"{name}.weight"] for name in names]).T)
 
-    def _layer(self, x: str, bias: str, layer: str) -> str:
-        graph, names = self.graph, self.names
-        attended = self._linear(self._attention(x, bias, layer), f"{layer}.{names.output}")
+    def _layer(self, x: str, bias: str, number: int) -> str:
+        graph, names, layer = self.graph, self.names, f"encoder.layer.{number}"
+        attended = self._linear(self._attention(x, bias, number), f"{layer}.{names.output}")
         x = self._norm(graph.add("Add", attended, x), f"{layer}.{names.norm}")
-        name = f"{layer}.{_INNER}"
+        name = f"{layer}.{names.inner}"
         inner = graph.gelu(self._linear(x, name, factors=self._factors(name, name)))
-        outer = self._linear(inner, f"{layer}.output.dense", lowest=_LOWEST_GELU)
-        return self._norm(graph.add("Add", outer, x), f"{layer}.output.LayerNorm")
+        outer = self._linear(inner, f"{layer}.{names.outer}", lowest=_LOWEST_GELU)
+        return self._norm(graph.add("Add", outer, x), f"{layer}.{names.outer_norm}")
 
-    def _attention(self, x: str, bias: str, layer: str) -> str:
-        graph, names = self.graph, self.names
+    def _attention(self, x: str, bias: str, number: int) -> str:
+        graph, names, layer = self.graph, self.names, f"encoder.layer.{number}"
         readers = [f"{layer}.{name}" for name in (names.query, names.key, names.value)]
         factors = self._factors(readers[0], *readers)
         scales = ((self.hidden // self.heads) ** -0.5, 1.0, 1.0)  # of the attention, put into the query
@@ -161,9 +186,16 @@ class _Writer:
         query, key, value = (graph.add("Reshape", one, self.split) for one in (query, key, value))
         query, value = (graph.add("Transpose", one, perm=[0, 2, 1, 3]) for one in (query, value))
         key = graph.add("Transpose", key, perm=[0, 2, 3, 1])
-        scores = graph.add("Add", graph.add("MatMul", query, key), bias)  # (texts, heads, tokens, tokens)
+        if self.added is not None:
+            key, value = self._remember(f"keys_{number}", key, 3), self._remember(f"values_{number}", value, 2)
+        scores = graph.add("Add", graph.add("MatMul", query, key), bias)  # (texts, heads, queries, keys)
         mixed = graph.add("MatMul", graph.add("Softmax", scores, axis=-1), value)
         return graph.add("Reshape", graph.add("Transpose", mixed, perm=[0, 2, 1, 3]), self.joined)
+
+    def _remember(self, name: str, own: str, axis: int) -> str:
+        """What is remembered and what is new, side by side; the new is given out."""
+        self.memory[name] = own
+        return self.graph.add("Concat", MEMORY + name, own, axis=axis)
 
     def _linear(
         self, x: str, name: str, *, scale: float = 1.0, factors: Floats | None = None, lowest: float | None = None
@@ -179,3 +211,28 @@ class _Writer:
 def _keep_greatest(found: dict[str, Floats], name: str, _: nn.Module, inputs: tuple[torch.Tensor, ...]) -> None:
     """Called before a layer runs."""
     found[name] = inputs[0].abs().flatten(0, 1).amax(0).cpu().numpy()
+
+
+def first_state(graph: Graph, states: str) -> str:
+    """The state of [CLS] in each text: (texts, hidden)."""
+    return graph.add("Gather", states, graph.constant(0, np.int64), axis=1)
+
+
+def mean_state(graph: Graph, states: str) -> str:
+    """The mean over the tokens of each text: (texts, hidden)."""
+    exists = graph.add("Unsqueeze", graph.add("Cast", MASK, to=TensorProto.FLOAT), graph.integers(1))
+    total = graph.add("MatMul", exists, states)  # (texts, 1, hidden)
+    mean = graph.add("Div", total, graph.add("ReduceSum", exists, graph.integers(2)))
+    return graph.add("Squeeze", mean, graph.integers(1))
+
+
+def head(graph: Graph, x: str, layer: Any) -> str:
+    """A linear layer in float32 even where the encoder is in int8: they are small, and all scores hang on them."""
+    product = graph.add("MatMul", x, graph.constant(array(layer.weight).T))
+    return graph.plus(product, None if layer.bias is None else array(layer.bias))
+
+
+def array(tensor: Tensor) -> Floats:
+    """The numbers of a tensor."""
+    numbers: Floats = tensor.detach().float().cpu().numpy()
+    return numbers

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from onoma.entities import EntityType
-from onoma.systems.binder.options import BinderOptions
 
 
-def type_text(entity_type: EntityType, options: BinderOptions) -> str:
+class TypeOptions(Protocol):
+    """The options of a system, as far as they matter here."""
+
+    @property
+    def types(self) -> str:
+        """How types are given: "description", "name", or in other ways."""
+
+
+def type_text(entity_type: EntityType, options: TypeOptions) -> str:
     """The name, and with `types="description"` also the description and examples where there are any.
 
+    >>> from onoma.systems.binder.options import BinderOptions
     >>> type_text(EntityType("drug", "a medicine", ("aspirin",)), BinderOptions())
     'drug: a medicine, such as aspirin'
     """

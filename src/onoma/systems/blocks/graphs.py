@@ -1,0 +1,74 @@
+"""CUDA graphs: in training, a pass through an encoder is recorded once a shape and then replayed.
+
+A step of a small encoder is a thousand short operations; the GPU is done with each before Python has asked for the
+next. A recorded pass is asked for at once. Shapes are rounded up, so that few have to be recorded.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+SEEN_BEFORE = 1  # a shape is recorded when it comes again after that many times
+MOST = 24  # recorded shapes; others run as usual
+_GRID = torch.tensor([8, 16, 24, 32, 48, 64, 80, 96, 128, 160, 192, 256, 320, 384, 512])
+
+
+class Recorded:
+    """A function of a module and of tensors (rows, columns, ...), recorded and replayed where that is possible.
+
+    The function must give a tensor (rows, columns, ...), must not wait for the GPU, and rows and columns that are
+    all zero must not change the others. Other than in training on one GPU it is simply called.
+    """
+
+    def __init__(self, module: nn.Module, function: Callable[..., Tensor]) -> None:
+        self.module, self.function = module, function
+        self.enabled = False
+        self.seen: Counter[tuple[int, ...]] = Counter()
+        self.recordings: dict[tuple[int, ...], nn.Module] = {}
+        self.pool: tuple[int, int] | None = None
+
+    def __call__(self, *tensors: Tensor) -> Tensor:
+        first = tensors[0]
+        if not (self.enabled and first.is_cuda and torch.is_grad_enabled() and self.module.training):
+            return self.function(*tensors)
+        rows, columns = first.shape[:2]
+        shape = _rounded(rows), _rounded(columns)
+        padded = [F.pad(one, (0, shape[1] - columns, 0, shape[0] - rows)) for one in tensors]
+        self.seen[shape] += 1
+        if shape not in self.recordings and self.seen[shape] > SEEN_BEFORE and len(self.recordings) < MOST:
+            self.recordings[shape] = self._record(padded)
+        run = self.recordings.get(shape, self.function)
+        result: Tensor = run(*padded)
+        return result[:rows, :columns]
+
+    def _record(self, tensors: list[Tensor]) -> nn.Module:
+        if self.pool is None:
+            self.pool = torch.cuda.graph_pool_handle()
+        call = _Pass(self.module, self.function)
+        # The cache of converted weights must not be used by what is recorded.
+        with torch.autocast("cuda", torch.get_autocast_dtype("cuda"), torch.is_autocast_enabled("cuda"), False):
+            samples = tuple(one.clone() for one in tensors)
+            torch.cuda.make_graphed_callables(call, samples, allow_unused_input=True, pool=self.pool)
+        return call
+
+
+class _Pass(nn.Module):
+    """The function as a module, so that gradients reach the weights of the module that it uses."""
+
+    def __init__(self, module: nn.Module, function: Callable[..., Tensor]) -> None:
+        super().__init__()
+        self.module, self.function = module, function
+        self.training = module.training
+
+    def forward(self, *tensors: Tensor) -> Tensor:
+        return self.function(*tensors)
+
+
+def _rounded(length: int) -> int:
+    """The next length of the grid."""
+    return int(_GRID[torch.searchsorted(_GRID, length)]) if length <= int(_GRID[-1]) else -(-length // 128) * 128

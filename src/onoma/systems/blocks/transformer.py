@@ -1,0 +1,117 @@
+"""The layers of a pretrained encoder, walked by hand.
+
+An encoder's own `forward` gives every token the position of its place and lets every token see every other. Markers
+need more: positions of their own, a say in who sees whom, and keys and values of the text kept for them. Here the
+same weights are run with all of that in the open; with plain positions the result is that of the encoder's `forward`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from onoma.errors import OnomaError
+from onoma.systems.blocks.families import FAMILIES, LayerNames, layer_names
+
+UNSEEN = -1e4
+"""Added to the attention to what must not be seen: finite, so that a row that sees nothing stays a number."""
+
+Memory = Sequence[tuple[Tensor, Tensor]]
+"""Keys and values of every layer, each (texts, heads, tokens, size)."""
+
+
+class Transformer:
+    """An encoder's embeddings and layers as functions. It owns no weights: those are the encoder's."""
+
+    def __init__(self, encoder: Any) -> None:
+        self.encoder, self.config = encoder, encoder.config
+        names = layer_names(self.config)
+        if names is None:
+            raise OnomaError(
+                f"markers need an encoder whose layers are known, with 'gelu' as activation: {', '.join(FAMILIES)}; "
+                f"{self.config.model_type!r} is not among them"
+            )
+        self.offset = self.config.pad_token_id + 1 if names.counts_padding else 0
+        self.layers = [_Layer(layer, names, self.config) for layer in encoder.encoder.layer]
+
+    @property
+    def longest(self) -> int:
+        """How many positions there are."""
+        return int(self.config.max_position_embeddings) - self.offset
+
+    def words(self, ids: Tensor) -> Tensor:
+        """The encoder's own vectors of tokens: (texts, tokens, hidden)."""
+        vectors: Tensor = self.encoder.embeddings.word_embeddings(ids)
+        return vectors
+
+    def embed(self, vectors: Tensor, positions: Tensor) -> Tensor:
+        """The input of the first layer (texts, tokens, hidden), of vectors from the table of words or elsewhere."""
+        parts = self.encoder.embeddings
+        x = vectors + parts.position_embeddings(positions + self.offset)
+        if hasattr(parts, "token_type_embeddings"):
+            x = x + parts.token_type_embeddings.weight[0]
+        embedded: Tensor = parts.dropout(parts.LayerNorm(x))
+        return embedded
+
+    def bias(self, queries: Tensor, keys: Tensor, seen: Tensor) -> Tensor:
+        """What is added to the attention from queries to keys: (texts, 1 or heads, queries, keys).
+
+        Args:
+            queries, keys: positions, (texts, tokens), or (1, tokens) where they are the same in all texts.
+            seen: who may see whom, (texts, queries or 1, keys).
+        """
+        bias = (1.0 - seen.to(torch.float32)[:, None]) * UNSEEN
+        if self.config.model_type != "mpnet":
+            return bias
+        layers = self.encoder.encoder
+        bucket = layers.relative_position_bucket(keys[:, None] - queries[..., None], num_buckets=32)
+        distance: Tensor = layers.relative_attention_bias(bucket).permute(0, 3, 1, 2)  # (texts, heads, queries, keys)
+        return bias + distance
+
+    def run(self, x: Tensor, bias: Tensor, memory: Memory | None = None) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
+        """All layers; the states, and each layer's keys and values. What is in `memory` can be seen, before x's own."""
+        if torch.is_autocast_enabled(x.device.type):
+            bias = bias.to(torch.get_autocast_dtype(x.device.type))  # once, not in every layer
+        kept = []
+        for number, layer in enumerate(self.layers):
+            x, pair = layer(x, bias, memory[number] if memory is not None else None)
+            kept.append(pair)
+        return x, kept
+
+    def plain(self, ids: Tensor, mask: Tensor) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
+        """Texts as the encoder's own `forward` runs them."""
+        positions = torch.arange(ids.shape[1], device=ids.device)[None]
+        return self.run(self.embed(self.words(ids), positions), self.bias(positions, positions, mask[:, None]))
+
+
+class _Layer:
+    """One layer: attention and feed-forward, each followed by a layer norm."""
+
+    def __init__(self, layer: nn.Module, names: LayerNames, config: Any) -> None:
+        part = layer.get_submodule
+        self.query, self.key, self.value = part(names.query), part(names.key), part(names.value)
+        self.output, self.norm = part(names.output), part(names.norm)
+        self.inner, self.outer, self.outer_norm = part(names.inner), part(names.outer), part(names.outer_norm)
+        self.heads, self.dropout = config.num_attention_heads, config.hidden_dropout_prob
+        self.attention_dropout = config.attention_probs_dropout_prob
+
+    def __call__(
+        self, x: Tensor, bias: Tensor, memory: tuple[Tensor, Tensor] | None
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        training = self.query.training
+        query, key, value = (
+            part(x).unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in (self.query, self.key, self.value)
+        )
+        kept = (key, value)
+        if memory is not None:
+            key, value = (torch.cat([old, new], dim=2) for old, new in zip(memory, kept, strict=True))
+        rate = self.attention_dropout if training else 0.0
+        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=bias, dropout_p=rate)
+        attended = self.output(mixed.transpose(1, 2).flatten(2))
+        x = self.norm(F.dropout(attended, self.dropout, training) + x)
+        outer = self.outer(F.gelu(self.inner(x)))
+        return self.outer_norm(F.dropout(outer, self.dropout, training) + x), kept

@@ -1,0 +1,336 @@
+"""SUNER: detect spans, mark them, match them with types (Mao et al., IJCAI 2024), in PyTorch.
+
+Symbols are the paper's. Words stand for positions: a span begins with the first token of a word and ends with the
+last of one. Three forms share the parts:
+
+- two-stage, the paper's: an encoder of its own detects spans; another reads the text with markers around them.
+- one-stage, the paper's comparison: no detection; all spans are matched with the types.
+- fused, ours: one encoder for both. Text never sees markers, so its states are the same with and without them; the
+  text is encoded once, and markers run through the layers against the keys and values that it left there.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from onoma.systems.blocks.contrast import contrast
+from onoma.systems.blocks.encoders import encoding, mean_pool
+from onoma.systems.blocks.graphs import Recorded
+from onoma.systems.blocks.transformer import Memory, Transformer
+from onoma.systems.suner.marking import CLOSING, OPENING, TEXT
+from onoma.systems.suner.options import SunerOptions
+
+Stage = Literal["detection", "classification", "one-stage", "fused"]
+STAGES: dict[str, tuple[Stage, ...]] = {
+    "two-stage": ("detection", "classification"),
+    "one-stage": ("one-stage",),
+    "fused": ("fused",),
+}
+NO_SPAN = -1e4  # the detector's logit where there is no span
+
+
+class Marks(NamedTuple):
+    """Candidates in a batch: where their markers stand, and what they are."""
+
+    window: Tensor  # (candidates,)
+    opening: Tensor  # (candidates,): the place of [e]
+    closing: Tensor  # (candidates,): the place of [/e]
+    first: Tensor  # (candidates,): the span's first token
+    last: Tensor  # (candidates,): the span's last token
+
+
+class SpanDetector(nn.Module):
+    """Equations 2 to 7: which spans are mentions of whatever type.
+
+    Equation 3 is linear in R, and R in its parts: W_p U and W_p W are again a matrix and a vector, so that the
+    logits of all spans are one bilinear form, and the n x n x d_r numbers of R are never made.
+    """
+
+    def __init__(self, encoder_size: int, options: SunerOptions) -> None:
+        super().__init__()
+        size = options.hidden
+        self.boundary_weight = options.boundary_weight
+        self.start = _feed_forward(encoder_size, size)
+        self.end = _feed_forward(encoder_size, size)
+        self.bilinear = nn.Parameter(torch.randn(size, size) / size)  # W_p U
+        self.start_linear = nn.Linear(size, 1)  # W_p W, and the biases b and b_p
+        self.end_linear = nn.Linear(size, 1, bias=False)
+        self.start_boundary = nn.Sequential(nn.Linear(encoder_size, size), nn.GELU(), nn.Linear(size, 1))
+        self.end_boundary = nn.Sequential(nn.Linear(encoder_size, size), nn.GELU(), nn.Linear(size, 1))
+        nn.init.constant_(self.start_linear.bias, -3.0)  # mentions are rare
+
+    def forward(self, first: Tensor, last: Tensor, words: Tensor) -> Tensor:
+        """Logits of all spans (windows, words, words), of states at word starts and ends (windows, words, hidden)."""
+        start, end = self.start(first), self.end(last)
+        logits = (start @ self.bilinear) @ end.transpose(1, 2)
+        logits = logits + self.start_linear(start) + self.end_linear(end).transpose(1, 2)
+        found: Tensor = logits.float().masked_fill(~_spans(words, first.shape[1]), NO_SPAN)
+        return found
+
+    def loss(self, first: Tensor, last: Tensor, words: Tensor, gold: Tensor) -> Tensor:
+        """Equation 7, the mean over windows; `gold` has rows (window, first word, last word)."""
+        window, begin, end = gold.T
+        logits = self(first, last, words)
+        is_span = torch.zeros_like(logits)
+        is_span[window, begin, end] = 1.0
+        exists = (torch.arange(first.shape[1], device=words.device) < words[:, None]).float()
+        is_start, is_end = torch.zeros_like(exists), torch.zeros_like(exists)
+        is_start[window, begin], is_end[window, end] = 1.0, 1.0
+        spans = F.binary_cross_entropy_with_logits(logits, is_span, reduction="sum")  # equation 4; 0 for no span
+        boundary = sum(
+            F.binary_cross_entropy_with_logits(head(states).squeeze(-1).float(), target, exists, reduction="sum")
+            for head, states, target in ((self.start_boundary, first, is_start), (self.end_boundary, last, is_end))
+        )  # equations 5 and 6
+        return ((1 - self.boundary_weight) * spans + self.boundary_weight * boundary) / len(words)
+
+
+class BiaffineVectors(nn.Module):
+    """Equation 2 for single pairs: r = h^s U h^e + W (h^s ⊕ h^e) + b."""
+
+    def __init__(self, encoder_size: int, hidden: int, size: int) -> None:
+        super().__init__()
+        self.start = _feed_forward(encoder_size, hidden)
+        self.end = _feed_forward(encoder_size, hidden)
+        self.bilinear = nn.Parameter(torch.randn(hidden, size, hidden) / hidden)  # U
+        self.start_linear = nn.Linear(hidden, size)
+        self.end_linear = nn.Linear(hidden, size, bias=False)
+
+    def forward(self, opening: Tensor, closing: Tensor) -> Tensor:
+        """The vectors (pairs, size) of pairs of states (pairs, hidden)."""
+        start, end = self.start(opening), self.end(closing)
+        crossed = (start @ self.bilinear.flatten(1)).view(len(start), -1, end.shape[1])  # (pairs, size, hidden)
+        vectors: Tensor = (crossed @ end.unsqueeze(-1)).squeeze(-1) + self.start_linear(start) + self.end_linear(end)
+        return vectors
+
+    def all_spans(self, first: Tensor, last: Tensor) -> Tensor:
+        """The vectors of all pairs of words: (windows, words, words, size)."""
+        start, end = self.start(first), self.end(last)
+        windows, words = start.shape[:2]
+        crossed = (start @ self.bilinear.flatten(1)).view(windows, -1, end.shape[2])  # (windows, words · size, hidden)
+        crossed = (crossed @ end.transpose(1, 2)).view(windows, words, -1, words).transpose(2, 3)
+        vectors: Tensor = crossed + self.start_linear(start)[:, :, None] + self.end_linear(end)[:, None]
+        return vectors
+
+
+class Suner(nn.Module):
+    """All three forms; what a form does not need is not there."""
+
+    def __init__(self, encoder: nn.Module, detection_encoder: nn.Module | None, options: SunerOptions) -> None:
+        """Only the two-stage form has a `detection_encoder`; `encoder` reads marked texts, and types."""
+        super().__init__()
+        self.options = options
+        self.stage: Stage = STAGES[options.form][-1]
+        self.text_encoder = encoder
+        self.detection_encoder = detection_encoder
+        self.transformer = Transformer(encoder)
+        size = int(self.transformer.config.hidden_size)
+        if options.form != "one-stage":
+            self.detector = SpanDetector(size, options)
+            self.markers = nn.Parameter(0.02 * torch.randn(2, size))  # the embeddings of [e] and [/e]
+        self.span_vectors = BiaffineVectors(size, options.match_hidden, options.size)
+        self.type_head = nn.Sequential(nn.Linear(size, size), nn.GELU(), nn.Linear(size, options.size))  # MLP_ety
+        self.nothing = nn.Parameter(torch.randn(options.size))  # what a span that is no mention is most similar to
+        self.log_scale = nn.Parameter(-torch.tensor(options.temperature).log())  # log 1/τ
+        self.dropout = nn.Dropout(0.1)
+        self.detect_pass = encoding(detection_encoder or encoder)
+        self.type_pass = encoding(encoder)
+        self.text_pass = encoding(encoder)
+        self.marked_pass = Recorded(self, self._marked_states)
+
+    @property
+    def passes(self) -> list[Recorded]:
+        """What training may record as CUDA graphs."""
+        return [self.detect_pass, self.type_pass, self.text_pass, self.marked_pass]
+
+    def select_stage(self, stage: Stage) -> None:
+        """Choose what `forward` trains; nothing else changes then."""
+        self.stage = stage
+        parts = {"detection": ("detection_encoder", "detector")}.get(stage)
+        for name, weight in self.named_parameters():
+            own = name.startswith(("detection_encoder.", "detector."))
+            weight.requires_grad_(own if parts else stage == "fused" or not own)
+
+    @torch.no_grad()
+    def markers_like(self, token: int) -> None:
+        """Let markers begin as a token of the encoder. As [MASK], they ask for what stands at their position."""
+        if self.options.form != "one-stage":
+            start = self.transformer.words(torch.tensor(token, device=self.markers.device))
+            self.markers.copy_(start + 0.1 * start.std() * torch.randn_like(self.markers))
+
+    # --- training
+
+    def forward(
+        self,
+        ids: Tensor,
+        mask: Tensor,
+        first: Tensor,
+        last: Tensor,
+        words: Tensor,
+        gold: Tensor,
+        positions: Tensor | None = None,
+        roles: Tensor | None = None,
+        marks: Tensor | None = None,
+        labels: Tensor | None = None,
+        known: Tensor | None = None,
+        type_ids: Tensor | None = None,
+        type_mask: Tensor | None = None,
+    ) -> dict[str, Tensor]:
+        """The loss of a training batch, as `onoma.systems.suner.collating` builds it.
+
+        Args:
+            gold: mentions of whatever type: rows (window, first word, last word), each once.
+            ids, positions, roles: texts with markers behind them, where the stage has markers.
+            marks: candidates: rows (window, place of [e], place of [/e], first token, last token).
+            labels: rows (candidate, type): which candidates are mentions of which type. In the one-stage form rows
+                (window, first word, last word, type).
+            known: types that are annotated: (candidates, types), or (windows, types) in the one-stage form.
+        """
+        if self.stage == "detection":
+            states = self.dropout(self.detect_pass(ids, mask))
+            return {"loss": self.detector.loss(*at_words(states, first, last), words, gold)}
+        if labels is None or known is None or type_ids is None or type_mask is None:
+            raise TypeError(f"the stage {self.stage!r} needs types and labels")
+        types = self.encode_types(type_ids, type_mask)
+        if self.stage == "one-stage":
+            states = self.dropout(self.text_pass(ids, mask))
+            return {"loss": self._one_stage_loss(*at_words(states, first, last), words, types, labels, known)}
+        if positions is None or roles is None or marks is None:
+            raise TypeError(f"the stage {self.stage!r} needs markers")
+        if self.options.markers:
+            states = self.dropout(self.marked_pass(ids, positions, roles))
+        else:
+            states = self.dropout(self.text_pass(ids, mask))
+        loss = self.match_loss(self.match(states, Marks(*marks.T), types), labels, known)
+        if self.stage == "fused":
+            loss = loss + self.detector.loss(*at_words(states, first, last), words, gold)
+        return {"loss": loss}
+
+    def match_loss(self, sims: tuple[Tensor, Tensor], labels: Tensor, known: Tensor) -> Tensor:
+        """Equation 13 for candidates, and the learned "nothing" between their own types and all others."""
+        sim, nothing = sims
+        gold = torch.zeros_like(sim, dtype=torch.bool)
+        gold[labels[:, 0], labels[:, 1]] = True
+        if self.options.reject == "cosine":
+            return self._paper_loss(sim, gold, known)
+        exists = known.any(1)
+        entity, threshold = contrast(sim[None], nothing[None], gold[None], known[None], exists[None])
+        return entity + threshold
+
+    def _paper_loss(self, sim: Tensor, gold: Tensor, known: Tensor) -> Tensor:
+        """Equation 13; other types of the same span are left out of the denominator."""
+        against = torch.logsumexp(sim.masked_fill(gold | ~known, -1e4), dim=-1, keepdim=True)
+        if self.options.positive_in_denominator:
+            against = torch.logaddexp(sim, against)
+        return (against - sim).masked_fill(~gold, 0.0).sum() / gold.sum().clamp(min=1)
+
+    def _one_stage_loss(
+        self, first: Tensor, last: Tensor, words: Tensor, types: Tensor, labels: Tensor, known: Tensor
+    ) -> Tensor:
+        """The same with all spans of a text as candidates. Terms are divided by the number of mentions, not of spans:
+        nearly all spans are no mention, and of those nearly all are learned at once."""
+        window, begin, end, kind = labels.T
+        places, sim, nothing = self._match_spans(first, last, words, types, first.shape[1])
+        number = torch.zeros((len(words), *first.shape[1:2] * 2), dtype=torch.long, device=words.device)
+        number[tuple(places.T)] = torch.arange(len(places), device=number.device)
+        gold = torch.zeros_like(sim, dtype=torch.bool)
+        gold[number[window, begin, end], kind] = True
+        allowed = known[places[:, 0]]
+        exists = allowed.any(1)
+        entity, threshold = contrast(sim[None], nothing[None], gold[None], allowed[None], exists[None])
+        share = exists.sum() / (gold.sum() + len(words))
+        return entity + share * threshold
+
+    # --- encoding
+
+    def encode_types(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """Equations 9 and 10: e_k of length 1, (types, size)."""
+        states = self.type_pass(ids, mask)
+        pooled = mean_pool(states, mask) if self.options.pooling == "mean" else states[:, 0]
+        return F.normalize(self.type_head(self.dropout(pooled)).float(), dim=-1)
+
+    def _embed(self, ids: Tensor, positions: Tensor, roles: Tensor) -> Tensor:
+        vectors = self.transformer.words(ids)
+        opening, closing = self.markers
+        vectors = torch.where((roles == OPENING)[..., None], opening.to(vectors.dtype), vectors)
+        vectors = torch.where((roles == CLOSING)[..., None], closing.to(vectors.dtype), vectors)
+        return self.transformer.embed(vectors, positions)
+
+    def _marked_states(self, ids: Tensor, positions: Tensor, roles: Tensor) -> Tensor:
+        """Equation 11: the states of text and markers in one pass over both."""
+        exists = roles != 0
+        seen = exists[:, None].expand(-1, ids.shape[1], -1)
+        if self.options.attention_mask:  # text sees text; markers see text and markers
+            seen = seen & ((roles >= OPENING)[..., None] | (roles == TEXT)[:, None])
+        x = self._embed(ids, positions, roles)
+        return self.transformer.run(x, self.transformer.bias(positions, positions, seen))[0]
+
+    def text_states(self, ids: Tensor, mask: Tensor) -> tuple[Tensor, Memory]:
+        """The states of texts without markers, and each layer's keys and values for markers that come later."""
+        return self.transformer.plain(ids, mask)
+
+    def marker_states(self, memory: Memory, mask: Tensor, positions: Tensor, roles: Tensor) -> Tensor:
+        """The states of markers alone, against what the text left: exactly those of a pass over both."""
+        text_positions = torch.arange(mask.shape[1], device=mask.device)[None].expand(len(mask), -1)
+        seen = torch.cat([mask.bool(), roles != 0], dim=1)[:, None]  # (windows, 1, tokens + markers)
+        bias = self.transformer.bias(positions, torch.cat([text_positions, positions], dim=1), seen)
+        x = self._embed(torch.zeros_like(roles), positions, roles)
+        return self.transformer.run(x, bias, memory)[0]
+
+    # --- matching
+
+    def match(self, states: Tensor, marks: Marks, types: Tensor, text: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Equation 12: cos(r_i, e_k) / τ (candidates, types), and what it must exceed (candidates,).
+
+        `states` are those of text and markers; of markers alone, where `text` has the text's.
+        """
+        window, opening, closing, first, last = marks
+        text = states if text is None else text
+        begin, end = text[window, first], text[window, last]
+        if self.options.markers:
+            open_state, close_state = states[window, opening], states[window, closing]
+            both = self.options.spans == "both"
+            begin, end = (open_state + begin, close_state + end) if both else (open_state, close_state)
+        return self._similarities(self.span_vectors(begin, end), types)
+
+    def match_all(
+        self, states: Tensor, first: Tensor, last: Tensor, words: Tensor, types: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The same for all spans that are not too wide: rows (window, first word, last word), and as `match`."""
+        return self._match_spans(*at_words(states, first, last), words, types, self.options.max_width)
+
+    def _match_spans(
+        self, first: Tensor, last: Tensor, words: Tensor, types: Tensor, widest: int
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        chosen = _spans(words, first.shape[1]).tril(widest - 1)  # (windows, words, words)
+        vectors = self.span_vectors.all_spans(first, last)[chosen]  # (spans, size)
+        return chosen.nonzero(), *self._similarities(vectors, types)
+
+    def _similarities(self, vectors: Tensor, types: Tensor) -> tuple[Tensor, Tensor]:
+        vectors = F.normalize(vectors.float(), dim=-1)
+        scale = self.log_scale.clamp(max=4.6052).exp()  # at most 100
+        with torch.autocast(vectors.device.type, enabled=False):
+            sim = scale * (vectors @ types.T)
+            if self.options.reject == "cosine":
+                return sim, (scale * self.options.match_threshold).expand(len(sim))
+            return sim, scale * (vectors @ F.normalize(self.nothing, dim=0))
+
+
+def _feed_forward(inputs: int, outputs: int) -> nn.Module:
+    return nn.Sequential(nn.Linear(inputs, outputs), nn.GELU(), nn.Dropout(0.1))
+
+
+def _spans(words: Tensor, length: int) -> Tensor:
+    """Which pairs of words are spans of their window: (windows, length, length)."""
+    place = torch.arange(length, device=words.device)
+    return (place[:, None] <= place) & (place < words[:, None, None])
+
+
+def at_words(states: Tensor, first: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
+    """The states at the first and at the last token of every word: (windows, words, hidden) each."""
+    size = states.shape[-1]
+    begin, end = (states.gather(1, place.unsqueeze(-1).expand(-1, -1, size)) for place in (first, last))
+    return begin, end

@@ -1,0 +1,208 @@
+"""SUNER run by PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from onoma.backends.base import lowest_margin
+from onoma.batches import Batch, put_before
+from onoma.config import ModelConfig
+from onoma.decoding import Proposals, select
+from onoma.entities import EntityType
+from onoma.subwords import Subwords
+from onoma.systems.blocks.torch_runtime import TorchRuntime
+from onoma.systems.blocks.transformer import Memory
+from onoma.systems.suner.marking import Candidates, mark
+from onoma.systems.suner.model import Marks, Suner, at_words
+
+_SPAN_NUMBERS = 1 << 26  # of the vectors of all spans of some windows, made at once in the one-stage form
+
+
+class Detected(NamedTuple):
+    """Candidates and the detector's logits for them."""
+
+    spans: Candidates
+    logit: NDArray[np.float32]
+
+
+class _Text(NamedTuple):
+    """What the encoder has left of a text when detection and classification share it."""
+
+    states: Tensor
+    memory: Memory
+
+
+class TorchSuner(TorchRuntime):
+    """A trained SUNER on a device."""
+
+    model: Suner
+
+    def __init__(self, model: Suner, config: ModelConfig, subwords: Subwords) -> None:
+        super().__init__(model, config, subwords)
+        self.prefix: list[int] = []
+
+    def style(self, corpus: str | None) -> TorchSuner:
+        """The same model with the name of a corpus before every text; without one for corpora it does not know."""
+        styled = copy(self)
+        known = corpus is not None and corpus in self.config.options.get("datasets", ())
+        styled.prefix = dataset_prefix(corpus, self.subwords) if known and corpus is not None else []
+        return styled
+
+    @torch.inference_mode()
+    def encode_types(self, types: Sequence[EntityType]) -> NDArray[np.float32]:
+        """e_k of each type."""
+        self.ready()
+        rows = []
+        for start in range(0, len(types), 256):
+            texts = [self.type_key(one) for one in types[start : start + 256]]
+            ids, mask = self.copy(self.subwords.encode(texts))
+            with self.precision():
+                rows.append(self.model.encode_types(ids, mask).float().cpu().numpy())
+        return np.concatenate(rows)
+
+    @torch.inference_mode()
+    def propose(self, batch: Batch, types: NDArray[np.float32], floor: float) -> Proposals:
+        """Candidate spans and types whose score reaches `floor`."""
+        self.ready()
+        asked = torch.as_tensor(types, device=self.device)
+        if self.model.options.form == "one-stage":
+            return self._propose_all(batch, asked, floor)
+        prefixed = put_before(batch, self.prefix)
+        detected, text = self._detect(prefixed, self.model.options.detection_threshold)
+        if not len(detected.logit):
+            return _proposals(detected.spans, np.zeros((0, len(types)), np.float32), floor, self.config)
+        with self.precision():
+            # What classifies in a pass of its own never reads the prefix.
+            sim, nothing = self._match(prefixed if text else batch, detected.spans, text, asked)
+        margin = (sim - nothing[:, None]).cpu().numpy()
+        margin += np.float32(self.model.options.detection_weight) * detected.logit[:, None]
+        return _proposals(detected.spans, margin, floor, self.config)
+
+    @torch.inference_mode()
+    def detect(self, batch: Batch, threshold: float) -> Detected:
+        """The candidates of each window, of whatever type."""
+        self.ready()
+        return self._detect(put_before(batch, self.prefix), threshold)[0]
+
+    def _detect(self, batch: Batch, threshold: float) -> tuple[Detected, _Text | None]:
+        model = self.model
+        ids, mask, first, last, words = self.copy((batch.ids, batch.mask, batch.first, batch.last, batch.words))
+        text: _Text | None = None
+        with self.precision():
+            if model.options.form == "fused":
+                text = _Text(*model.text_states(ids, mask))
+                states = text.states
+            else:
+                states = model.detect_pass(ids, mask)
+            logits = model.detector(*at_words(states, first, last), words)  # (windows, words, words)
+        lowest = float(np.log(threshold) - np.log1p(-threshold)) if 0 < threshold < 1 else -1e3
+        logits = torch.triu(logits.masked_fill_(logits < lowest, -torch.inf)).tril(model.options.max_width - 1)
+        logits = logits.masked_fill_(logits == 0, -torch.inf)  # what triu and tril have put to 0
+        places = torch.nonzero(logits.flatten() > -torch.inf).squeeze(1)
+        values = logits.flatten()[places].float().cpu().numpy()
+        found = Candidates(*np.unravel_index(places.cpu().numpy(), logits.shape))
+        return _chosen(found, values, model.options.candidates, model.options.most_candidates), text
+
+    def _match(self, batch: Batch, spans: Candidates, text: _Text | None, types: Tensor) -> tuple[Tensor, Tensor]:
+        """Similarities of candidates; with what detection has left of the text, only markers are run."""
+        model = self.model
+        if text is None:
+            kept, window = np.unique(spans.window, return_inverse=True)  # windows without a candidate need not be read
+            batch, spans = batch.take(kept), spans._replace(window=window.astype(np.int64))
+        marked = mark(batch, spans, tied=model.options.tied_positions)
+        first, last = batch.first[spans.window, spans.first], batch.last[spans.window, spans.last]
+        tokens = batch.ids.shape[1]
+        if text is not None:
+            places = spans.window, marked.opening - tokens, marked.closing - tokens, first, last
+            markers = marked.positions[:, tokens:], marked.roles[:, tokens:]
+            mask, positions, roles, *marks = self.copy((batch.mask, *markers, *places))
+            states = model.marker_states(text.memory, mask, positions, roles)
+            return model.match(states, Marks(*marks), types, text.states)
+        places = spans.window, marked.opening, marked.closing, first, last
+        if model.options.markers:
+            ids, positions, roles, *marks = self.copy((marked.ids, marked.positions, marked.roles, *places))
+            return model.match(model.marked_pass(ids, positions, roles), Marks(*marks), types)
+        ids, mask, *marks = self.copy((batch.ids, batch.mask, *places))
+        return model.match(model.text_pass(ids, mask), Marks(*marks), types)
+
+    def _propose_all(self, batch: Batch, types: Tensor, floor: float) -> Proposals:
+        """The one-stage form: every span is a candidate. Windows are taken some at a time, to bound memory."""
+        model = self.model
+        length = max(batch.first.shape[1], 1)
+        size = max(1, _SPAN_NUMBERS // (length * length * max(model.options.size, len(types))))
+        found = []
+        for start in range(0, len(batch.ids), size):
+            part = batch.take(np.arange(start, min(start + size, len(batch.ids))))
+            ids, mask, first, last, words = self.copy((part.ids, part.mask, part.first, part.last, part.words))
+            with self.precision():
+                spans, sim, nothing = model.match_all(model.text_pass(ids, mask), first, last, words, types)
+            margin = sim - nothing[:, None]
+            lowest = max(lowest_margin(floor, self.config), torch.finfo(margin.dtype).min)
+            row, kind = torch.nonzero(margin >= lowest, as_tuple=True)
+            score = torch.sigmoid(self.config.scale * margin[row, kind] + self.config.bias)
+            window, begin, end = spans[row].T.cpu().numpy()
+            found.append(Proposals(window + start, begin, end, kind.cpu().numpy(), score.float().cpu().numpy()))
+        return Proposals(*(np.concatenate(column) for column in zip(*found, strict=True)))
+
+
+class DetectorAlone:
+    """A SUNER's detector as a system of its own, whose only type is "mention"."""
+
+    name = "torch"
+
+    def __init__(self, suner: TorchSuner) -> None:
+        self.suner, self.subwords = suner, suner.subwords
+        self.config = replace(suner.config, threshold=suner.model.options.detection_threshold, scale=1.0, bias=0.0)
+
+    def style(self, corpus: str | None) -> DetectorAlone:
+        """See `TorchSuner.style`."""
+        return DetectorAlone(self.suner.style(corpus))
+
+    def type_key(self, entity_type: EntityType) -> str:
+        """All types are one."""
+        return ""
+
+    def encode_types(self, types: Sequence[EntityType]) -> NDArray[np.float32]:
+        """Nothing is said about types."""
+        return np.zeros((len(types), 1), np.float32)
+
+    def propose(self, batch: Batch, types: NDArray[np.float32], floor: float) -> Proposals:
+        """Candidates with the detector's probability."""
+        spans, logit = self.suner.detect(batch, floor)
+        score = (1 / (1 + np.exp(-logit))).astype(np.float32)
+        return Proposals(*spans, np.zeros(len(logit), np.int64), score)
+
+
+def dataset_prefix(corpus: str, subwords: Subwords) -> list[int]:
+    """The tokens that stand between [CLS] and a text: the name of its corpus, and [SEP]."""
+    (tokens,) = subwords.encode_rows([corpus.replace("_", " ")])
+    return tokens[1:]
+
+
+def _chosen(found: Candidates, logit: NDArray[np.float32], overlap: str, most: int) -> Detected:
+    """The candidates that stay: none in conflict with a better one, and of each window only the best ones."""
+    window, first, last = found
+    if overlap != "any":
+        rank = np.zeros(len(window), np.int64)
+        rows = np.sort(select(first, last + 1, rank, logit, overlap=overlap, group=window))  # type: ignore[arg-type]
+        window, first, last, logit = window[rows], first[rows], last[rows], logit[rows]
+    if len(window) and int(np.bincount(window).max()) > most:
+        order = np.lexsort((-logit, window))
+        rank = np.arange(len(order)) - np.searchsorted(window[order], window[order])
+        rows = np.sort(order[rank < most])
+        window, first, last, logit = window[rows], first[rows], last[rows], logit[rows]
+    return Detected(Candidates(window, first, last), logit)
+
+
+def _proposals(spans: Candidates, margin: NDArray[np.float32], floor: float, config: ModelConfig) -> Proposals:
+    row, kind = np.nonzero(margin >= lowest_margin(floor, config))
+    score = 1.0 / (1.0 + np.exp(-(config.scale * margin[row, kind] + config.bias)))
+    return Proposals(spans.window[row], spans.first[row], spans.last[row], kind, score.astype(np.float32))

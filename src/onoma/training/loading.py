@@ -1,0 +1,67 @@
+"""The corpora of a recipe."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from onoma.data import Inventory, load_corpus, split
+from onoma.data.corpora import find_splits
+from onoma.data.packing import pack
+from onoma.entities import Corpus, EntityType
+from onoma.errors import DataError
+from onoma.training.recipe import CorpusRecipe, DataRecipe
+
+
+def load_part(recipe: DataRecipe, root: Path, part: str) -> list[Corpus]:
+    """One part (train, dev or test) of every corpus of a recipe; corpora without it are left out."""
+    loaded = [_load_one(one, recipe, root, part) for one in recipe.corpora]
+    return [corpus for corpus in loaded if corpus is not None and (len(corpus) or part == "train")]
+
+
+def _load_one(one: CorpusRecipe, recipe: DataRecipe, root: Path, part: str) -> Corpus | None:
+    source, wanted, names = root / one.path, getattr(one, part), one.names or recipe.names
+    if wanted is None:
+        return None
+    present = find_splits(source)
+    cut_dev = one.dev is not None and one.dev not in present and one.train is not None
+    if part == "train" and wanted not in present:
+        fix = "name the split as 'train' of this corpus, or write 'train: null' to only measure on it"
+        raise DataError(f"there is no split {wanted!r}", path=source, fix=fix)
+    if wanted not in present and not (part == "dev" and cut_dev):
+        return None
+    stored = one.train if part == "dev" and cut_dev else wanted
+    corpus = load_corpus(source, stored, natural_names=names == "natural", language=recipe.language)
+    if cut_dev and part != "test":
+        corpus = split(corpus, {"train": 1 - one.dev_share, "dev": one.dev_share}, seed=0)[part]
+    corpus = _limited(corpus, {"train": one.limit, "dev": one.dev_limit}.get(part))
+    inventory = Inventory.load()
+    if names == "inventory" and corpus.name in inventory.corpora:  # others name and describe their types themselves
+        corpus = inventory.unify(corpus, language="zh" if recipe.language == "zh" else "en")
+    return corpus
+
+
+def _limited(corpus: Corpus, limit: int | None) -> Corpus:
+    """Some documents of a corpus, in their order."""
+    if limit is None or limit >= len(corpus):
+        return corpus
+    chosen = np.sort(np.random.default_rng(0).permutation(len(corpus))[:limit])
+    return replace(corpus, documents=[corpus.documents[i] for i in chosen])
+
+
+def packed(corpus: Corpus, recipe: DataRecipe) -> Corpus:
+    """The corpus as it is cut into windows: across sentences, or each sentence by itself."""
+    return pack(corpus) if recipe.windows == "across" else corpus
+
+
+def joint_types(corpora: Sequence[Corpus]) -> list[EntityType]:
+    """The types of all corpora, each once; a description wins over none."""
+    types: dict[str, EntityType] = {}
+    for corpus in corpora:
+        for one in corpus.types:
+            if one.name not in types or (one.description and not types[one.name].description):
+                types[one.name] = one
+    return list(types.values())

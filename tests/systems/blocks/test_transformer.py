@@ -1,0 +1,129 @@
+"""An encoder's layers walked by hand: the encoder's own states, and what its own `forward` cannot do."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+from transformers import BertConfig, BertModel, DistilBertConfig, DistilBertModel
+
+from onoma import OnomaError
+from onoma.systems.blocks.encoders import encoding
+from onoma.systems.blocks.transformer import Transformer
+from tiny_encoders import HIDDEN, PADS, POSITIONS, VOCABULARY, tiny_encoder
+
+torch.set_num_threads(1)
+FAMILIES = sorted(PADS)
+LENGTHS = (9, 4, 1, 7)
+
+
+def texts(family: str) -> tuple[Tensor, Tensor]:
+    """Token ids of texts of several lengths, and their mask."""
+    generator = torch.Generator().manual_seed(1)
+    ids = torch.randint(5, VOCABULARY, (len(LENGTHS), max(LENGTHS)), generator=generator)
+    mask = (torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None]).long()
+    return ids.masked_fill(mask == 0, PADS[family]), mask
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@torch.no_grad()
+def test_states_are_those_of_the_encoder(family: str) -> None:
+    encoder = tiny_encoder(family)
+    ids, mask = texts(family)
+    expected = encoder(input_ids=ids, attention_mask=mask).last_hidden_state
+    states, memory = Transformer(encoder).plain(ids, mask)
+    torch.testing.assert_close(states[mask > 0], expected[mask > 0], atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(encoding(encoder)(ids, mask), states)
+    assert len(memory) == 2
+    assert all(part.shape == (len(LENGTHS), 2, max(LENGTHS), HIDDEN // 2) for pair in memory for part in pair)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@torch.no_grad()
+def test_long_texts_reach_the_last_position(family: str) -> None:
+    encoder = tiny_encoder(family)
+    transformer = Transformer(encoder)
+    ids = torch.arange(transformer.longest)[None] % 50 + 5
+    expected = encoder(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state
+    torch.testing.assert_close(transformer.plain(ids, torch.ones_like(ids))[0], expected, atol=1e-5, rtol=1e-4)
+    assert transformer.longest == POSITIONS - (0 if family == "bert" else PADS[family] + 1)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@torch.no_grad()
+def test_a_run_against_a_memory_equals_one_pass_over_both(family: str) -> None:
+    transformer = Transformer(tiny_encoder(family))
+    ids, mask = texts(family)
+    tokens, added = ids.shape[1], 3
+    places = torch.arange(tokens)[None].expand(len(ids), -1)
+    later = torch.tensor([[0, 5, 2], [3, 3, 1], [0, 0, 0], [6, 2, 4]])  # positions of their own
+    vectors = torch.randn(len(ids), added, HIDDEN)
+    everything = torch.cat([mask.bool(), torch.ones(len(ids), added, dtype=torch.bool)], dim=1)
+
+    positions = torch.cat([places, later], dim=1)
+    seen = everything[:, None].repeat(1, tokens + added, 1)
+    seen[:, :tokens, tokens:] = False  # the first ones do not see what comes later
+    x = transformer.embed(torch.cat([transformer.words(ids), vectors], dim=1), positions)
+    whole, _ = transformer.run(x, transformer.bias(positions, positions, seen))
+
+    states, memory = transformer.plain(ids, mask)
+    bias = transformer.bias(later, positions, everything[:, None])
+    alone, _ = transformer.run(transformer.embed(vectors, later), bias, memory)
+    torch.testing.assert_close(alone, whole[:, tokens:], atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(states[mask > 0], whole[:, :tokens][mask > 0], atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@torch.no_grad()
+def test_only_positions_say_where_a_token_stands(family: str) -> None:
+    transformer = Transformer(tiny_encoder(family))
+    ids = texts(family)[0][:1]
+    order = torch.tensor([4, 0, 8, 2, 1, 7, 3, 6, 5])
+    seen = torch.ones(1, 1, len(order), dtype=torch.bool)
+
+    def run(tokens: Tensor, positions: Tensor) -> Tensor:
+        x = transformer.embed(transformer.words(tokens), positions)
+        return transformer.run(x, transformer.bias(positions, positions, seen))[0]
+
+    plain = run(ids, torch.arange(len(order))[None])
+    torch.testing.assert_close(run(ids[:, order], order[None]), plain[:, order], atol=1e-5, rtol=1e-4)
+    assert not torch.allclose(run(ids, order[None]), plain, atol=1e-2)
+
+
+@torch.no_grad()
+def test_dropout_is_that_of_the_encoder_and_only_in_training() -> None:
+    encoder = tiny_encoder("bert", hidden_dropout_prob=0.5)
+    ids, mask = texts("bert")
+    transformer = Transformer(encoder)
+    assert torch.equal(transformer.plain(ids, mask)[0], transformer.plain(ids, mask)[0])
+    encoder.train()
+    assert not torch.allclose(transformer.plain(ids, mask)[0], transformer.plain(ids, mask)[0])
+
+
+def test_gradients_reach_the_weights_of_the_encoder() -> None:
+    encoder = tiny_encoder("mpnet")
+    ids, mask = texts("mpnet")
+    Transformer(encoder).plain(ids, mask)[0].sin().sum().backward()
+    assert all(weight.grad is not None and weight.grad.any() for weight in encoder.parameters())
+
+
+def unknown_encoders() -> dict[str, nn.Module]:
+    size = {"vocab_size": 20, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+    return {
+        "distilbert": DistilBertModel(DistilBertConfig(vocab_size=20, dim=8, n_layers=1, n_heads=2, hidden_dim=8)),
+        "relu": BertModel(BertConfig(**size, intermediate_size=8, hidden_act="relu")),
+    }
+
+
+@pytest.mark.parametrize("kind", ["distilbert", "relu"])
+def test_encoders_that_are_not_known_from_inside_are_refused_with_what_would_do(kind: str) -> None:
+    with pytest.raises(OnomaError, match=r"'gelu'.*bert, roberta, xlm-roberta, camembert, mpnet"):
+        Transformer(unknown_encoders()[kind])
+
+
+@torch.no_grad()
+def test_plain_passes_need_no_knowledge_of_the_layers() -> None:
+    encoder = unknown_encoders()["distilbert"].eval()
+    ids = torch.arange(6)[None] + 3
+    expected = encoder(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state
+    torch.testing.assert_close(encoding(encoder)(ids, torch.ones_like(ids)), expected)
