@@ -41,7 +41,7 @@ ABLATIONS: dict[str, tuple[dict[str, Any], float | None]] = {
 SETTINGS = {
     ("conll2003", "mpnet-base"): (10, 16, 6e-5),
     ("conll2003", "gte-small"): (20, 16, 1.5e-4),
-    ("genia", "mpnet-base"): (15, 32, 5e-5),
+    ("genia", "mpnet-base"): (8, 48, 6e-5),
     ("genia", "gte-small"): (16, 32, 1.5e-4),
 }
 ABLATION_SETTINGS = (10, 64, 2e-4)

@@ -20,14 +20,17 @@ PADS = {"bert": 0, "roberta": 1, "mpnet": 1}
 def tiny_encoder(family: str, **settings: Any) -> nn.Module:
     """An encoder without a pooling layer, its weights large enough that every part of it matters."""
     make_config, make_model = MAKERS[family]
-    sizes = {"hidden_size": HIDDEN, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
-    config = make_config(
-        vocab_size=VOCABULARY,
-        max_position_embeddings=POSITIONS,
-        pad_token_id=PADS[family],
-        initializer_range=0.2,
-        **(sizes | settings),
-    )
+    usual = {
+        "vocab_size": VOCABULARY,
+        "max_position_embeddings": POSITIONS,
+        "hidden_size": HIDDEN,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 32,
+        "pad_token_id": PADS[family],
+        "initializer_range": 0.2,
+    }
+    config = make_config(**(usual | settings))
     torch.manual_seed(0)
     model: nn.Module = make_model(config, add_pooling_layer=False)
     for name, weight in model.named_parameters():

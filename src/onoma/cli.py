@@ -186,6 +186,7 @@ def extract(
     backend: Backend = "auto",
     device: Device = None,
     batch_size: BatchSize = 64,
+    style: Annotated[str | None, typer.Option(help="Annotate as in this corpus, if the model knows it.")] = None,
 ) -> None:
     """Find entities of any types that you can name. From standard input to jsonl, each line is a document."""
     from onoma.asking import asked_types, parse_threshold, read_types
@@ -197,7 +198,7 @@ def extract(
     asked = asked_types([*named, *(read_types(types) if types else ())])
     limits = parse_threshold(threshold)
     documents = read_texts(source, by_line=lines or (source == STANDARD_INPUT and output_format == "jsonl"))
-    extractor = load(model, backend, device)
+    extractor = load(model, backend, device, style=style)
     found = extractor.annotate(documents, asked, threshold=limits, overlap=overlap, batch_size=batch_size)
     write(found, [one.name for one in asked], output_format, output)
 

@@ -22,6 +22,8 @@ def export(model: str | os.PathLike[str], output: str | os.PathLike[str], int8: 
     try:
         from onoma.backends.torch import TOKENIZER_FILES, WEIGHTS, load
         from onoma.systems.binder.export import export_binder
+        from onoma.systems.binder.model import Binder
+        from onoma.systems.suner.export import export_suner
     except ModuleNotFoundError as error:
         raise OnomaError(f'export needs {error.name}: pip install "onoma[train]"') from error
     source, output = find_model(model), Path(output)
@@ -29,7 +31,10 @@ def export(model: str | os.PathLike[str], output: str | os.PathLike[str], int8: 
         raise OnomaError(f"{source} has no {WEIGHTS}: only models saved by PyTorch can be exported")
     trained = load(source, device="cpu")
     with atomic_folder(output) as folder:
-        export_binder(trained.model, folder, int8=int8)
+        if isinstance(trained.model, Binder):
+            export_binder(trained.model, folder, int8=int8)
+        else:
+            export_suner(trained.model, folder, int8=int8)
         for name in TOKENIZER_FILES:
             if (source / name).is_file():
                 shutil.copyfile(source / name, folder / name)

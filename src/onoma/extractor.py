@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable, Iterator
+from copy import copy
 from dataclasses import replace
 from itertools import tee
 from pathlib import Path
@@ -31,6 +32,7 @@ def load(
     device: str | None = None,
     threads: int | None = None,
     cache_dir: str | os.PathLike[str] | None = None,
+    style: str | None = None,
 ) -> Extractor:
     """Load a model: the embedded one, one in a folder, or one of the hub (`owner/name`).
 
@@ -40,11 +42,13 @@ def load(
         device: for torch, such as "cpu" or "cuda"; None takes a GPU if there is one.
         threads: for onnx; None takes all physical cores.
         cache_dir: a folder in which encoded types are kept, so that other processes need not encode them again.
+        style: the name of a corpus as which to annotate, for models that were trained with such names.
 
     >>> onoma.load().extract("Tom flew to Paris.", ["person", "city"])  # doctest: +SKIP
     """
     folder = find_model(name_or_folder)
-    return Extractor(load_backend(folder, backend, device, threads), folder, cache_dir)
+    extractor = Extractor(load_backend(folder, backend, device, threads), folder, cache_dir)
+    return extractor if style is None else extractor.in_style(style)
 
 
 class Options(TypedDict, total=False):
@@ -70,6 +74,20 @@ class Extractor:
     def config(self) -> ModelConfig:
         """What the model says of itself."""
         return self.backend.config
+
+    @property
+    def styles(self) -> tuple[str, ...]:
+        """The corpora as which the model can be told to annotate; most models have none."""
+        return tuple(self.config.options.get("datasets", ()))
+
+    def in_style(self, corpus: str) -> Extractor:
+        """The same model, told to annotate as in one of the corpora that it was trained on."""
+        if corpus not in self.styles:
+            known = f"it knows: {', '.join(self.styles)}" if self.styles else "it was trained without names of corpora"
+            raise OnomaError(f"this model has no style {corpus!r}; {known}")
+        styled = copy(self)
+        styled.backend = self.backend.style(corpus)
+        return styled
 
     @overload  # a string is an iterable of strings, too, but one text
     def extract(self, texts: str, labels: Labels, **options: Unpack[Options]) -> list[Entity]: ...  # type: ignore[overload-overlap]

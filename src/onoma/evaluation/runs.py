@@ -70,7 +70,8 @@ def evaluate(
     """Ask a model for all types of a corpus, by name and description, and score what it finds.
 
     A model or a corpus may be given as the path from which to load it; a corpus folder with several splits
-    stands for its test split, with types named in words where its meta.json does so.
+    stands for its test split, with types named in words where its meta.json does so. A model that was trained with
+    the name of this corpus before its texts is asked in its style.
 
     >>> onoma.evaluate("runs/drugs", "data/drugs").strict.micro.f1  # doctest: +SKIP
     0.87
@@ -91,6 +92,7 @@ def run(
 ) -> Run:
     """Like `evaluate`, with the time it took; `on_document` is called after each document, for a progress bar."""
     overlap = overlap or usual_overlap(corpus)
+    model = model.in_style(corpus.name) if corpus.name in model.styles else model
     begin = time.perf_counter()
     predicted = []
     texts = (document.text for document in corpus)

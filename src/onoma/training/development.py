@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
 from onoma.asking import asked_types
 from onoma.backends.base import Backend
 from onoma.chunks import Proposed, prepare, propose
-from onoma.entities import Corpus, Entity
+from onoma.decoding import select
+from onoma.entities import Corpus
 from onoma.evaluation.runs import usual_overlap
 from onoma.word_tokens import WordTokens
 
+Integers = NDArray[np.int64]
+
 
 class DevelopmentSet:
-    """A corpus cut into windows for one backend."""
+    """A corpus cut into windows for one backend.
+
+    Mentions are compared as numbers, one for each document, start, end and type; a threshold is tried in
+    milliseconds, however many of them there are.
+    """
 
     def __init__(self, corpus: Corpus, backend: Backend, *, batch_size: int = 64) -> None:
         self.corpus, self.batch_size, self.overlap = corpus, batch_size, usual_overlap(corpus)
         self.types = asked_types(corpus.types)
         self.prepared = prepare([one.text for one in corpus], WordTokens(backend.subwords), backend.config)
+        number = {one.name: place for place, one in enumerate(self.types)}
+        self.longest = max((len(one.text) for one in corpus), default=0) + 1
+        gold = [
+            (place, one.start, one.end, number[one.label])
+            for place, document in enumerate(corpus)
+            for one in document.entities
+        ]
+        self.gold = np.unique(self._keys(*np.array(gold, np.int64).reshape(-1, 4).T))
+        self.known = np.zeros((len(corpus), len(self.types)), np.bool_)  # which types are annotated in which document
+        for place, document in enumerate(corpus):
+            self.known[place, [number[name] for name in corpus.annotated(document)]] = True
 
     def propose(self, backend: Backend, floor: float) -> Proposed:
         """Everything that the model gives a score of at least `floor`."""
@@ -29,37 +45,32 @@ class DevelopmentSet:
         backend = backend.style(self.corpus.name)
         return propose(self.prepared, backend, backend.encode_types(self.types), limits, self.batch_size)
 
-    def decode(self, proposed: Proposed, threshold: float) -> list[list[Entity]]:
-        """The entities of every document at a threshold."""
-        return proposed.above(threshold).entities([one.name for one in self.types], self.overlap)
-
-    def scores(self, predicted: Sequence[Sequence[Entity]]) -> dict[str, float]:
-        """Strict precision, recall and F1, in percent."""
-        right = found = gold = 0
-        for document, entities in zip(self.corpus, predicted, strict=True):
-            known = self.corpus.annotated(document)
-            true = {entity.key for entity in document.entities}
-            guess = {entity.key for entity in entities if entity.label in known}
-            right, found, gold = right + len(true & guess), found + len(guess), gold + len(true)
-        precision, recall = right / max(found, 1), right / max(gold, 1)
+    def scores(self, proposed: Proposed, threshold: float) -> dict[str, float]:
+        """Strict precision, recall and F1 at a threshold, in percent."""
+        _, right = self.reported(proposed, threshold)
+        precision, recall = right.sum() / max(len(right), 1), right.sum() / max(len(self.gold), 1)
         f1 = 2 * precision * recall / max(precision + recall, 1e-12)
-        return {"precision": 100 * precision, "recall": 100 * recall, "f1": 100 * f1}
+        return {"precision": 100 * float(precision), "recall": 100 * float(recall), "f1": 100 * float(f1)}
 
     def evaluate(self, backend: Backend) -> dict[str, float]:
         """The scores of a model at its own threshold."""
         threshold = backend.config.threshold
-        return self.scores(self.decode(self.propose(backend, threshold), threshold))
+        return self.scores(self.propose(backend, threshold), threshold)
 
-    def calibration_data(self, proposed: Proposed) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """The score of every mention that would be reported without a threshold, and whether it is right.
+    def reported(self, proposed: Proposed, threshold: float) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """The score of every mention that would be reported at a threshold, and whether it is right.
 
         What loses to a better overlapping mention is never reported, so it does not count here.
         """
-        scores, right = [], []
-        for document, entities in zip(self.corpus, self.decode(proposed, 0.0), strict=True):
-            known = self.corpus.annotated(document)
-            gold = {entity.key for entity in document.entities}
-            reported = [entity for entity in entities if entity.label in known]
-            scores += [entity.score for entity in reported]
-            right += [entity.key in gold for entity in reported]
-        return np.array(scores), np.array(right, np.bool_)
+        found = proposed.above(threshold)
+        first, last, kind, score = found.proposals[1:]
+        kept = select(first, last + 1, kind, score, overlap=self.overlap)
+        first, last, kind = first[kept], last[kept], kind[kept]
+        document = found.line.document(first)
+        known = self.known[document, kind]
+        keys = self._keys(document, found.line.words[first, 0], found.line.words[last, 1], kind)
+        return score[kept][known], np.isin(keys[known], self.gold)
+
+    def _keys(self, document: Integers, start: Integers, end: Integers, kind: Integers) -> Integers:
+        """A number for each mention; equal mentions have equal ones."""
+        return ((document * self.longest + start) * self.longest + end) * len(self.types) + kind

@@ -37,18 +37,18 @@ def _load_one(one: CorpusRecipe, recipe: DataRecipe, root: Path, part: str) -> C
     corpus = load_corpus(source, stored, natural_names=names == "natural", language=recipe.language)
     if cut_dev and part != "test":
         corpus = split(corpus, {"train": 1 - one.dev_share, "dev": one.dev_share}, seed=0)[part]
-    corpus = _limited(corpus, {"train": one.limit, "dev": one.dev_limit}.get(part))
+    corpus = _limited(corpus, {"train": one.limit, "dev": one.dev_limit}.get(part), one.sample)
     inventory = Inventory.load()
     if names == "inventory" and corpus.name in inventory.corpora:  # others name and describe their types themselves
         corpus = inventory.unify(corpus, language="zh" if recipe.language == "zh" else "en")
     return corpus
 
 
-def _limited(corpus: Corpus, limit: int | None) -> Corpus:
+def _limited(corpus: Corpus, limit: int | None, sample: int) -> Corpus:
     """Some documents of a corpus, in their order."""
     if limit is None or limit >= len(corpus):
         return corpus
-    chosen = np.sort(np.random.default_rng(0).permutation(len(corpus))[:limit])
+    chosen = np.sort(np.random.default_rng(sample).permutation(len(corpus))[:limit])
     return replace(corpus, documents=[corpus.documents[i] for i in chosen])
 
 

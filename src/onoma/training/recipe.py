@@ -31,6 +31,7 @@ class CorpusRecipe(_Strict):
     test: str | None = "test"
     dev_share: float = Field(default=0.1, gt=0, lt=1)  # cut from train where there is no dev split
     limit: PositiveInt | None = None  # documents of train, chosen by chance
+    sample: NonNegativeInt = 0  # another number, another choice
     dev_limit: PositiveInt | None = None  # documents of dev, likewise
     names: Literal["inventory", "natural", "labels"] | None = None  # other than the others have
     share: float = Field(default=1.0, gt=0)  # how much more often its windows are drawn than its size says

@@ -155,15 +155,15 @@ def _fit(recipe: Recipe, stage: Stage, model: Any, output: Path) -> dict[str, An
         return finished
     arguments = training_arguments(settings, output / CHECKPOINTS / place, recipe.seed)
     for one in model.passes:
-        one.enabled = settings.graphs and arguments.world_size == 1
+        one.restart(enabled=settings.graphs and arguments.world_size == 1)
     batches = _batches(recipe, settings, stage)
     patience = settings.patience * settings.evaluate_every
     kept_at = output / CHECKPOINTS / place / "best.safetensors" if settings.checkpoints else None
     best = KeepBest(model, patience, kept_at)
     os.environ["TENSORBOARD_LOGGING_DIR"] = str(output / "logs" / place)
-    callbacks: list[TrainerCallback] = (
-        [best, ProgressBar(stage.name if several else "training")] if arguments.should_save else [best]
-    )
+    callbacks: list[TrainerCallback] = [best]
+    if arguments.should_save:
+        callbacks.append(ProgressBar(stage.name if several else "training"))
     trainer = StageTrainer(
         model, arguments, stage.examples, batches, stage.collator, stage.evaluate, settings, callbacks
     )

@@ -16,11 +16,12 @@ from onoma.entities import Corpus, Entity, EntityType
 from onoma.errors import OnomaError
 from onoma.subwords import Subwords, pad_rows
 from onoma.systems.blocks.encoders import load_encoder
+from onoma.systems.suner.candidates import dataset_prefix
 from onoma.systems.suner.marking import Candidates, mark
 from onoma.systems.suner.model import Stage as StageName
 from onoma.systems.suner.model import Suner
 from onoma.systems.suner.options import SunerOptions
-from onoma.systems.suner.torch_runtime import DetectorAlone, TorchSuner, dataset_prefix
+from onoma.systems.suner.torch_runtime import DetectorAlone, TorchSuner
 from onoma.training.collating import Arrays, AskedTypes, Integers, batch_generator, gold_rows, known_types
 from onoma.training.development import DevelopmentSet
 from onoma.training.examples import Example
@@ -29,6 +30,7 @@ from onoma.training.stages import Material, Stage
 from onoma.training.thresholds import calibrate, mean_scores
 
 MENTION = "mention"
+MOST_MARKED = 32  # candidates of a window in training; of more, some are chosen by chance
 HARD_FROM, MOST_HARD = 0.05, 8  # the detector's mistakes: from which probability on, and how many of a window
 DETECTION_THRESHOLDS = (0.05, 0.1, 0.2, 0.35, 0.5)  # θ1 to choose from
 DETECTION_WEIGHTS = (0.0, 0.3, 1.0)  # and weights of the detector's logit in the score
@@ -81,15 +83,14 @@ class SunerCollator:
         candidates = self._candidates(examples, spans, generator)
         marked = mark(batch, candidates, tied=self.options.tied_positions)
         window = candidates.window
-        places = batch.first[window, candidates.first], batch.last[window, candidates.last]
         if self.options.markers:
             arrays["ids"] = marked.ids
         number = {tuple(row): place for place, row in enumerate(np.stack(candidates, axis=1).tolist())}
-        labels = [(number[window, first, last], kind) for window, first, last, kind in gold.tolist()]
+        labels = [(number[row[:3]], row[3]) for row in map(tuple, gold.tolist()) if row[:3] in number]
         return arrays | {
             "positions": marked.positions,
             "roles": marked.roles,
-            "marks": np.stack([window, marked.opening, marked.closing, *places], axis=1),
+            "marks": np.stack([window, marked.opening, marked.closing, *candidates.tokens(batch)], axis=1),
             "labels": np.array(labels, np.int64).reshape(-1, 2),
             "known": known[window],
         }
@@ -112,7 +113,12 @@ class SunerCollator:
             rows.append(np.array(negatives, np.int64).reshape(-1, 3))
         together = np.concatenate(rows)
         together = together[np.lexsort((together[:, 2], together[:, 1], together[:, 0]))]
-        return Candidates(*together.T)
+        candidates = Candidates(*together.T)
+        if candidates.slot.max(initial=0) < MOST_MARKED:
+            return candidates
+        order = np.lexsort((generator.random(len(together)), together[:, 0]))  # by chance within each window
+        kept = np.sort(order[candidates.slot < MOST_MARKED])
+        return Candidates(*together[kept].T)
 
 
 def sample_negatives(
@@ -235,10 +241,12 @@ def with_mistakes(
             batch = collate([examples[number].pieces for number in own[rows]], backend.subwords)
             spans, logit = styled.detect(batch, HARD_FROM)
             for place, number in enumerate(own[rows].tolist()):
-                inside = spans.window == place
-                best = np.argsort(-logit[inside], kind="stable")[:MOST_HARD]
-                found = np.stack([spans.first[inside][best], spans.last[inside][best]], axis=1)
-                result[number] = replace(examples[number], hard=found)
+                inside = np.flatnonzero(spans.window == place)
+                best = inside[np.argsort(-logit[inside], kind="stable")]
+                gold = set(map(tuple, examples[number].gold[:, :2].tolist()))
+                found = zip(spans.first[best].tolist(), spans.last[best].tolist(), strict=True)
+                mistakes = [span for span in found if span not in gold][:MOST_HARD]
+                result[number] = replace(examples[number], hard=np.array(mistakes, np.int64).reshape(-1, 2))
     return result
 
 
@@ -265,7 +273,7 @@ def choose_detection(backend: TorchSuner, development: Sequence[DevelopmentSet])
                     logit = both - match
                     score = np.where(logit >= lowest - 1e-3, match + weight * logit - margin, -1.0)
                     kept = replace(proposed, proposals=_rescored(proposed.proposals, score))
-                    scores.append(one.scores(one.decode(kept, 0.5))["f1"])
+                    scores.append(one.scores(kept, 0.5)["f1"])
                 mean = float(np.mean(scores))
                 if mean > best[0] + 1e-9:
                     best = (mean, threshold, weight)

@@ -35,7 +35,7 @@ def calibrate(
     """
     if floor is None:
         floor = float(to_scores(np.array([CALIBRATION_FLOOR], np.float32), backend.config)[0])
-    pairs = [one.calibration_data(one.propose(backend, floor)) for one in development]
+    pairs = [one.reported(one.propose(backend, floor), 0.0) for one in development]
     score, right = (np.concatenate(column) for column in zip(*pairs, strict=True))
     if not right.any() or right.all():
         return
@@ -55,8 +55,5 @@ def calibrate(
 def best_threshold(backend: Backend, development: Sequence[DevelopmentSet], grid: NDArray[np.float64]) -> float:
     """The threshold of a grid with the best mean dev F1."""
     found = [one.propose(backend, float(grid[0])) for one in development]
-    means = [
-        np.mean([one.scores(one.decode(p, float(x)))["f1"] for one, p in zip(development, found, strict=True)])
-        for x in grid
-    ]
+    means = [np.mean([one.scores(p, float(x))["f1"] for one, p in zip(development, found, strict=True)]) for x in grid]
     return float(grid[int(np.argmax(means))])

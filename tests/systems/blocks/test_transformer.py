@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -103,15 +105,15 @@ def test_dropout_is_that_of_the_encoder_and_only_in_training() -> None:
 def test_gradients_reach_the_weights_of_the_encoder() -> None:
     encoder = tiny_encoder("mpnet")
     ids, mask = texts("mpnet")
-    Transformer(encoder).plain(ids, mask)[0].sin().sum().backward()
+    Transformer(encoder).plain(ids, mask)[0].sin().sum().backward()  # type: ignore[no-untyped-call]
     assert all(weight.grad is not None and weight.grad.any() for weight in encoder.parameters())
 
 
 def unknown_encoders() -> dict[str, nn.Module]:
-    size = {"vocab_size": 20, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+    size: dict[str, Any] = {"vocab_size": 20, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
     return {
         "distilbert": DistilBertModel(DistilBertConfig(vocab_size=20, dim=8, n_layers=1, n_heads=2, hidden_dim=8)),
-        "relu": BertModel(BertConfig(**size, intermediate_size=8, hidden_act="relu")),
+        "relu": BertModel(BertConfig(**size, intermediate_size=8, hidden_act="relu")),  # type: ignore[no-untyped-call]
     }
 
 

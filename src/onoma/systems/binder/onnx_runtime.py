@@ -10,36 +10,34 @@ from pathlib import Path
 import numpy as np
 
 from onoma.backends.base import lowest_margin, scores
-from onoma.backends.onnx import OnnxGraph, Workers
-from onoma.batches import Batch, bucket
+from onoma.backends.onnx import OnnxGraph
+from onoma.batches import Batch
 from onoma.config import ModelConfig
 from onoma.decoding import Proposals
 from onoma.entities import EntityType
 from onoma.errors import OnomaError
-from onoma.subwords import Subwords, pad_rows
+from onoma.subwords import Subwords
 from onoma.systems.binder.matching import NEVER, Floats, Found, Integers, Parts, match
 from onoma.systems.binder.options import BinderOptions
+from onoma.systems.blocks.onnx_runtime import MOST_TOKENS, OnnxRuntime
 from onoma.systems.blocks.type_texts import type_text
 
 TEXT_FILE, TYPES_FILE = "model.onnx", "types.onnx"
 
-_MOST_TOKENS = 256  # of a part of a batch, with padding: what a layer makes of them stays in a core's cache
 _MOST_PRODUCTS = 1 << 22  # of tokens and types
 _JOINT = ("start_types", "types_end", "start_anchor", "end_anchor")  # what only joint inference reads
 
 
-class OnnxBinder:
+class OnnxBinder(OnnxRuntime):
     """A trained BINDER, as `onoma.export` writes it."""
-
-    name = "onnx"
 
     def __init__(
         self, text: OnnxGraph, types: OnnxGraph, config: ModelConfig, subwords: Subwords, threads: int | None = None
     ) -> None:
         """`types` is the graph that encodes types: one of its own, or the same."""
-        self.text, self.types, self.config, self.subwords = text, types, config, subwords
+        super().__init__(config, subwords, threads)
+        self.text, self.types = text, types
         self.options = BinderOptions.of(config.options)
-        self.workers = Workers(threads)
         self.type_numbers = {name: number for number, name in enumerate(config.types)}
         self.thresholds = self._constant("thresholds") if self.options.thresholds == "global" else None  # (3, types)
         self.atoms = self._constant("encoded") if self.options.types == "atomic" else None
@@ -50,8 +48,6 @@ class OnnxBinder:
         """Load a model folder."""
         folder = Path(folder)
         config = ModelConfig.load(folder)
-        if config.system != "binder":
-            raise OnomaError(f"this version of Onoma has no system {config.system!r}; it has: binder")
         if not (folder / TEXT_FILE).is_file():
             raise OnomaError(f"{folder} has no {TEXT_FILE}, which the onnx backend needs: make it with `onoma export`")
         text, own = OnnxGraph(folder / TEXT_FILE), folder / TYPES_FILE
@@ -82,29 +78,15 @@ class OnnxBinder:
         if (self.atoms is not None or self.thresholds is not None) and -1 in numbers:
             unknown = ", ".join(one.name for one in types if one.name not in self.type_numbers)
             raise OnomaError(f"this model knows only the types {', '.join(self.type_numbers)}; asked: {unknown}")
-        rows = self._encode([self.type_key(one) for one in types]) if self.atoms is None else self.atoms[numbers]
+        rows = self.atoms[numbers] if self.atoms is not None else self._encode([self.type_key(one) for one in types])
         return rows if self.thresholds is None else np.concatenate([rows, self.thresholds.T[numbers]], axis=1)
 
     def _encode(self, texts: Sequence[str]) -> Floats:
-        tokens = self.subwords.encode_rows(texts)
-        parts = self._parts(np.array([len(one) for one in tokens], np.int64))
-        padded = [pad_rows([tokens[index] for index in part], self.subwords.pad) for part in parts]
-        rows = np.zeros((len(tokens), 3 * self.options.size), np.float32)
-        for part, found in zip(parts, self.workers.map(self._encode_part, padded), strict=True):
-            rows[part] = found
-        return rows
-
-    def _encode_part(self, inputs: tuple[Integers, Integers]) -> Floats:
-        return self._run_without_words(self.types, "encoded", *inputs)
-
-    def _parts(self, lengths: Integers, types: int = 0) -> list[Integers]:
-        """Texts of so many tokens in small batches, at least one for each thread if there are enough texts."""
-        size = -(-len(lengths) // self.workers.threads)
-        return bucket(lengths, size, min(_MOST_TOKENS, _MOST_PRODUCTS // max(1, types)))
+        return self.encode_texts(texts, lambda inputs: self._run_without_words(self.types, "encoded", *inputs))
 
     def propose(self, batch: Batch, types: Floats, floor: float) -> Proposals:
         """Spans whose score reaches `floor`."""
-        parts = self._parts(batch.mask.sum(1), len(types))
+        parts = self.parts(batch.mask.sum(1), min(MOST_TOKENS, _MOST_PRODUCTS // max(1, len(types))))
         search = partial(self._search, batch, types, lowest_margin(floor, self.config))
         found = Found.join(self.workers.map(search, parts))
         return Proposals(found.window, found.first, found.last, found.type, scores(found.margin, self.config))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -15,7 +16,8 @@ from torch import Tensor, nn
 
 SEEN_BEFORE = 1  # a shape is recorded when it comes again after that many times
 MOST = 24  # recorded shapes; others run as usual
-_GRID = torch.tensor([8, 16, 24, 32, 48, 64, 80, 96, 128, 160, 192, 256, 320, 384, 512])
+MOST_TOKENS = 12_288  # of a recorded batch: larger ones keep the GPU busy anyway, and would hold much memory
+_GRID = torch.tensor([8, 16, 24, 32, 48, 64, 80, 96, 128, 160, 192, 224, 256, 320, 384, 512])
 
 
 class Recorded:
@@ -27,7 +29,11 @@ class Recorded:
 
     def __init__(self, module: nn.Module, function: Callable[..., Tensor]) -> None:
         self.module, self.function = module, function
-        self.enabled = False
+        self.restart(enabled=False)
+
+    def restart(self, *, enabled: bool) -> None:
+        """Forget what was recorded, and from now on record, or not."""
+        self.enabled = enabled
         self.seen: Counter[tuple[int, ...]] = Counter()
         self.recordings: dict[tuple[int, ...], nn.Module] = {}
         self.pool: tuple[int, int] | None = None
@@ -40,11 +46,15 @@ class Recorded:
         shape = _rounded(rows), _rounded(columns)
         padded = [F.pad(one, (0, shape[1] - columns, 0, shape[0] - rows)) for one in tensors]
         self.seen[shape] += 1
-        if shape not in self.recordings and self.seen[shape] > SEEN_BEFORE and len(self.recordings) < MOST:
+        if self._worth_recording(shape):
             self.recordings[shape] = self._record(padded)
         run = self.recordings.get(shape, self.function)
         result: Tensor = run(*padded)
         return result[:rows, :columns]
+
+    def _worth_recording(self, shape: tuple[int, int]) -> bool:
+        small = shape[0] * shape[1] <= MOST_TOKENS
+        return small and shape not in self.recordings and self.seen[shape] > SEEN_BEFORE and len(self.recordings) < MOST
 
     def _record(self, tensors: list[Tensor]) -> nn.Module:
         if self.pool is None:
@@ -53,7 +63,8 @@ class Recorded:
         # The cache of converted weights must not be used by what is recorded.
         with torch.autocast("cuda", torch.get_autocast_dtype("cuda"), torch.is_autocast_enabled("cuda"), False):
             samples = tuple(one.clone() for one in tensors)
-            torch.cuda.make_graphed_callables(call, samples, allow_unused_input=True, pool=self.pool)
+            record: Any = torch.cuda.make_graphed_callables
+            record(call, samples, allow_unused_input=True, pool=self.pool)  # changes its `forward`
         return call
 
 

@@ -15,18 +15,21 @@ from onoma.systems.blocks.families import FAMILIES, layer_names
 from onoma.systems.blocks.onnx_graph import Floats, Graph, Input, balance
 from onoma.systems.blocks.onnx_runtime import MEMORY
 
-IDS, MASK, POSITIONS = "ids", "mask", "positions"
+IDS, MASK, SEEN, POSITIONS = "ids", "mask", "seen", "positions"
 TOKENS = {IDS: Input(("texts", "tokens")), MASK: Input(("texts", "tokens"))}
 """What an encoder reads: the numbers of tokens, and 1 for tokens, 0 for padding."""
 
+LOWEST_GELU = -0.17
+"""No value of it is lower."""
+
 _FAR_BELOW = 1e4  # subtracted from the attention to padding
-_LOWEST_GELU = -0.17  # no value of it is lower
 
 
 class Remembering(NamedTuple):
     """An encoder in a graph that reads and leaves keys and values."""
 
     states: str  # (texts, tokens, hidden)
+    mask: str  # what the first token sees of the tokens themselves, (texts, tokens)
     inputs: dict[str, Input]
     outputs: dict[str, str]
 
@@ -39,8 +42,9 @@ def encoder_states(graph: Graph, encoder: nn.Module) -> str:
 def remembering_encoder(graph: Graph, encoder: nn.Module, added: Floats) -> Remembering:
     """An encoder whose tokens also see those of a pass before, by the keys and values that these have left.
 
-    `mask` and `positions` are of what is remembered and then of the tokens themselves; positions that are the same in
-    all texts need only one row. Vectors `added` to the table of words have the numbers behind it.
+    `seen` says for each token, or for all at once, what of that it sees, and then which of the tokens themselves;
+    `positions` are in the same order, in one row if they are the same in all texts. Vectors `added` behind the table
+    of words are counted from its end: the last is -1.
     """
     return _Writer(graph, encoder, added).remembering()
 
@@ -60,6 +64,7 @@ class _Writer:
         self.greatest = self._greatest_inputs() if graph.int8 else {}
         self.split = graph.integers(0, 0, self.heads, self.hidden // self.heads)
         self.joined = graph.integers(0, 0, self.hidden)
+        self.by_distance = config.model_type == "mpnet"  # attention depends on how far tokens are from each other
         self.added = added  # where there are such, keys and values are remembered, too
         self.memory: dict[str, str] = {}  # what is left by name
 
@@ -67,35 +72,40 @@ class _Writer:
         """Tokens at the positions of their places."""
         graph, zero = self.graph, self.graph.integers(0)
         place = graph.add("Slice", graph.constant(self._position_table()), zero, self._length(), zero)
-        numbers = graph.constant(np.arange(self.config.max_position_embeddings)[None], np.int64)
-        positions = graph.add("Slice", numbers, zero, self._length(), graph.integers(1))
-        return self._layers(place, positions, positions)
+        bias = graph.add("Unsqueeze", self._hiding(MASK), graph.integers(1, 2))  # (texts, 1, 1, keys)
+        if self.by_distance:
+            numbers = graph.constant(np.arange(self.config.max_position_embeddings)[None], np.int64)
+            positions = graph.add("Slice", numbers, zero, self._length(), graph.integers(1))
+            bias = graph.add("Add", bias, self._distance_bias(positions, positions))
+        return self._layers(place, bias)
 
     def remembering(self) -> Remembering:
         """Tokens at given positions, behind what is remembered."""
-        graph, last = self.graph, self.graph.integers(np.iinfo(np.int64).max)
-        before = graph.add("Neg", self._length())
-        own = graph.add("Slice", POSITIONS, before, last, graph.integers(1))
-        place = graph.add("Gather", graph.constant(self._position_table()), own)
-        states = self._layers(place, own, POSITIONS)
-        size = self.hidden // self.heads
-        inputs = {
-            IDS: TOKENS[IDS],
-            MASK: Input(("texts", "all")),
-            POSITIONS: Input(("rows", "all")),
-        }
-        for name in self.memory:
-            sizes = (size, "remembered") if name.startswith("keys") else ("remembered", size)
-            inputs[MEMORY + name] = Input(("texts", self.heads, *sizes), TensorProto.FLOAT)
-        return Remembering(states, inputs, self.memory)
+        graph = self.graph
+        bias = graph.add("Unsqueeze", self._hiding(SEEN), graph.integers(1))  # (texts, 1, queries or 1, keys)
+        mask = self._own(graph.add("Gather", SEEN, graph.constant(0, np.int64), axis=1))
+        positions = self._own(POSITIONS)
+        place = graph.add("Gather", graph.constant(self._position_table()), positions)
+        if self.by_distance:
+            bias = graph.add("Add", bias, self._distance_bias(positions, POSITIONS))
+        states = self._layers(place, bias)
+        seen, places = Input(("texts", "queries", "all")), Input(("rows", "all"))
+        memory = Input(("texts", "remembered", self.hidden), TensorProto.FLOAT)
+        inputs = {IDS: TOKENS[IDS], SEEN: seen, POSITIONS: places, **{MEMORY + name: memory for name in self.memory}}
+        return Remembering(states, mask, inputs, self.memory)
 
-    def _layers(self, place: str, queries: str, keys: str) -> str:
-        """All of the encoder, for the vectors of positions, and the positions of those who see and who are seen."""
+    def _own(self, x: str) -> str:
+        """Of what is said of all that is seen, the part about the tokens themselves."""
+        graph = self.graph
+        start, end = graph.add("Neg", self._length()), graph.integers(np.iinfo(np.int64).max)
+        return graph.add("Slice", x, start, end, graph.integers(1))
+
+    def _layers(self, place: str, bias: str) -> str:
+        """All of the encoder, for the vectors of positions and what is added to the attention."""
         words = self.weights["embeddings.word_embeddings.weight"]
         if self.added is not None:
             words = np.concatenate([words, self.added])
         x = self._norm(self.graph.add("Add", self.graph.rows(words, IDS), place), "embeddings.LayerNorm")
-        bias = self._attention_bias(queries, keys)
         for number in range(self.config.num_hidden_layers):
             x = self._layer(x, bias, number)
         return x
@@ -113,15 +123,11 @@ class _Writer:
         """How many tokens the texts have with their padding."""
         return self.graph.add("Slice", self.graph.add("Shape", IDS), self.graph.integers(1), self.graph.integers(2))
 
-    def _attention_bias(self, queries: str, keys: str) -> str:
-        """What is added to the attention from i to j: far below zero for padding, and MPNet's bias by distance."""
+    def _hiding(self, seen: str) -> str:
+        """What is added to the attention: 0 to what is seen, and to all else far below zero."""
         graph = self.graph
-        absent = graph.add("Sub", graph.add("Cast", MASK, to=TensorProto.FLOAT), graph.constant(1.0))
-        padding = graph.add("Mul", absent, graph.constant(_FAR_BELOW))
-        bias = graph.add("Unsqueeze", padding, graph.integers(1, 2))  # (texts, 1, 1, keys)
-        if self.config.model_type != "mpnet":
-            return bias
-        return graph.add("Add", bias, self._distance_bias(queries, keys))
+        hidden = graph.add("Sub", graph.add("Cast", seen, to=TensorProto.FLOAT), graph.constant(1.0))
+        return graph.add("Mul", hidden, graph.constant(_FAR_BELOW))
 
     def _distance_bias(self, queries: str, keys: str) -> str:
         """MPNet's bias for each head and each distance j - i, looked up: (1 or texts, heads, queries, keys)."""
@@ -172,7 +178,7 @@ class _Writer:
         x = self._norm(graph.add("Add", attended, x), f"{layer}.{names.norm}")
         name = f"{layer}.{names.inner}"
         inner = graph.gelu(self._linear(x, name, factors=self._factors(name, name)))
-        outer = self._linear(inner, f"{layer}.{names.outer}", lowest=_LOWEST_GELU)
+        outer = self._linear(inner, f"{layer}.{names.outer}", lowest=LOWEST_GELU)
         return self._norm(graph.add("Add", outer, x), f"{layer}.{names.outer_norm}")
 
     def _attention(self, x: str, bias: str, number: int) -> str:
@@ -183,19 +189,19 @@ class _Writer:
         query, key, value = (
             self._linear(x, name, scale=scale, factors=factors) for name, scale in zip(readers, scales, strict=True)
         )
+        if self.added is not None:
+            key, value = self._remember(f"keys_{number}", key), self._remember(f"values_{number}", value)
         query, key, value = (graph.add("Reshape", one, self.split) for one in (query, key, value))
         query, value = (graph.add("Transpose", one, perm=[0, 2, 1, 3]) for one in (query, value))
         key = graph.add("Transpose", key, perm=[0, 2, 3, 1])
-        if self.added is not None:
-            key, value = self._remember(f"keys_{number}", key, 3), self._remember(f"values_{number}", value, 2)
         scores = graph.add("Add", graph.add("MatMul", query, key), bias)  # (texts, heads, queries, keys)
         mixed = graph.add("MatMul", graph.add("Softmax", scores, axis=-1), value)
         return graph.add("Reshape", graph.add("Transpose", mixed, perm=[0, 2, 1, 3]), self.joined)
 
-    def _remember(self, name: str, own: str, axis: int) -> str:
-        """What is remembered and what is new, side by side; the new is given out."""
+    def _remember(self, name: str, own: str) -> str:
+        """What is remembered and what is new, one after the other; the new is given out."""
         self.memory[name] = own
-        return self.graph.add("Concat", MEMORY + name, own, axis=axis)
+        return self.graph.add("Concat", MEMORY + name, own, axis=1)
 
     def _linear(
         self, x: str, name: str, *, scale: float = 1.0, factors: Floats | None = None, lowest: float | None = None
@@ -218,9 +224,9 @@ def first_state(graph: Graph, states: str) -> str:
     return graph.add("Gather", states, graph.constant(0, np.int64), axis=1)
 
 
-def mean_state(graph: Graph, states: str) -> str:
+def mean_state(graph: Graph, states: str, mask: str = MASK) -> str:
     """The mean over the tokens of each text: (texts, hidden)."""
-    exists = graph.add("Unsqueeze", graph.add("Cast", MASK, to=TensorProto.FLOAT), graph.integers(1))
+    exists = graph.add("Unsqueeze", graph.add("Cast", mask, to=TensorProto.FLOAT), graph.integers(1))
     total = graph.add("MatMul", exists, states)  # (texts, 1, hidden)
     mean = graph.add("Div", total, graph.add("ReduceSum", exists, graph.integers(2)))
     return graph.add("Squeeze", mean, graph.integers(1))

@@ -82,6 +82,18 @@ class Transformer:
             kept.append(pair)
         return x, kept
 
+    def run_some(self, x: Tensor, bias: Tensor, memory: Memory, window: Tensor, place: Tensor) -> Tensor:
+        """As `run`, for tokens of windows in which they are so few that most of a padded batch would be padding.
+
+        Only attention is padded. `x` is (tokens, hidden), and token t stands at `place[t]` of `window[t]` among the
+        places that `bias` (windows, 1 or heads, places, remembered + places) knows of.
+        """
+        if torch.is_autocast_enabled(x.device.type):
+            bias = bias.to(torch.get_autocast_dtype(x.device.type))
+        for layer, pair in zip(self.layers, memory, strict=True):
+            x = layer.some(x, bias, pair, window, place)
+        return x
+
     def plain(self, ids: Tensor, mask: Tensor) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
         """Texts as the encoder's own `forward` runs them."""
         positions = torch.arange(ids.shape[1], device=ids.device)[None]
@@ -102,16 +114,34 @@ class _Layer:
     def __call__(
         self, x: Tensor, bias: Tensor, memory: tuple[Tensor, Tensor] | None
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        training = self.query.training
-        query, key, value = (
-            part(x).unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in (self.query, self.key, self.value)
-        )
-        kept = (key, value)
+        query, key, value = (self._heads(part(x)) for part in (self.query, self.key, self.value))
+        mixed = self._attend(query, key, value, bias, memory)
+        return self._feed_forward(x, mixed.transpose(1, 2).flatten(2)), (key, value)
+
+    def some(self, x: Tensor, bias: Tensor, memory: tuple[Tensor, Tensor], window: Tensor, place: Tensor) -> Tensor:
+        """See `Transformer.run_some`."""
+        windows, _, places, _ = bias.shape
+        padded = x.new_zeros((3, windows, places, x.shape[-1]), dtype=memory[0].dtype)
+        for number, part in enumerate((self.query, self.key, self.value)):
+            padded[number, window, place] = part(x).to(padded.dtype)
+        query, key, value = (self._heads(one) for one in padded)
+        mixed = self._attend(query, key, value, bias, memory)
+        return self._feed_forward(x, mixed.transpose(1, 2)[window, place].flatten(1))
+
+    def _heads(self, x: Tensor) -> Tensor:
+        return x.view(*x.shape[:-1], self.heads, -1).transpose(1, 2)
+
+    def _attend(
+        self, query: Tensor, key: Tensor, value: Tensor, bias: Tensor, memory: tuple[Tensor, Tensor] | None
+    ) -> Tensor:
         if memory is not None:
-            key, value = (torch.cat([old, new], dim=2) for old, new in zip(memory, kept, strict=True))
-        rate = self.attention_dropout if training else 0.0
-        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=bias, dropout_p=rate)
-        attended = self.output(mixed.transpose(1, 2).flatten(2))
-        x = self.norm(F.dropout(attended, self.dropout, training) + x)
+            key, value = torch.cat([memory[0], key], dim=2), torch.cat([memory[1], value], dim=2)
+        rate = self.attention_dropout if self.query.training else 0.0
+        return F.scaled_dot_product_attention(query, key, value, attn_mask=bias, dropout_p=rate)
+
+    def _feed_forward(self, x: Tensor, mixed: Tensor) -> Tensor:
+        training = self.query.training
+        x = self.norm(F.dropout(self.output(mixed), self.dropout, training) + x)
         outer = self.outer(F.gelu(self.inner(x)))
-        return self.outer_norm(F.dropout(outer, self.dropout, training) + x), kept
+        states: Tensor = self.outer_norm(F.dropout(outer, self.dropout, training) + x)
+        return states

@@ -32,6 +32,10 @@ class Candidates(NamedTuple):
         """The number of each candidate within its window."""
         return np.arange(len(self.window)) - np.searchsorted(self.window, self.window)
 
+    def tokens(self, batch: Batch) -> tuple[Integers, Integers]:
+        """The first and the last token of each candidate."""
+        return batch.first[self.window, self.first], batch.last[self.window, self.last]
+
 
 class Marked(NamedTuple):
     """Texts with the markers of candidates behind them."""
@@ -52,7 +56,7 @@ def mark(batch: Batch, candidates: Candidates, *, tied: bool = True) -> Marked:
     ids, positions, roles = (np.zeros((windows, length), np.int64) for _ in range(3))
     ids[:, :tokens], roles[:, :tokens] = batch.ids, batch.mask * TEXT
     opening, closing = tokens + slot, tokens + most + slot
-    first, last = batch.first[window, candidates.first], batch.last[window, candidates.last]
+    first, last = candidates.tokens(batch)
     roles[window, opening], roles[window, closing] = OPENING, CLOSING
     positions[:, :tokens] = np.arange(tokens)
     positions[window, opening], positions[window, closing] = first, last

@@ -111,7 +111,7 @@ class BiaffineVectors(nn.Module):
         start, end = self.start(first), self.end(last)
         windows, words = start.shape[:2]
         crossed = (start @ self.bilinear.flatten(1)).view(windows, -1, end.shape[2])  # (windows, words · size, hidden)
-        crossed = (crossed @ end.transpose(1, 2)).view(windows, words, -1, words).transpose(2, 3)
+        crossed = (crossed @ end.transpose(1, 2)).view(windows, words, self.bilinear.shape[1], words).transpose(2, 3)
         vectors: Tensor = crossed + self.start_linear(start)[:, :, None] + self.end_linear(end)[:, None]
         return vectors
 
@@ -272,29 +272,39 @@ class Suner(nn.Module):
         """The states of texts without markers, and each layer's keys and values for markers that come later."""
         return self.transformer.plain(ids, mask)
 
-    def marker_states(self, memory: Memory, mask: Tensor, positions: Tensor, roles: Tensor) -> Tensor:
-        """The states of markers alone, against what the text left: exactly those of a pass over both."""
+    def marker_states(
+        self, memory: Memory, mask: Tensor, positions: Tensor, roles: Tensor, window: Tensor, place: Tensor
+    ) -> Tensor:
+        """The states of markers alone, against what the text left: exactly those of a pass over both.
+
+        Args:
+            positions, roles: of markers (windows, markers), with padding.
+            window, place: which of them there are (markers,).
+        """
         text_positions = torch.arange(mask.shape[1], device=mask.device)[None].expand(len(mask), -1)
-        seen = torch.cat([mask.bool(), roles != 0], dim=1)[:, None]  # (windows, 1, tokens + markers)
+        seen = torch.cat([mask.bool(), roles != 0], dim=1)[:, None].expand(-1, roles.shape[1], -1)
         bias = self.transformer.bias(positions, torch.cat([text_positions, positions], dim=1), seen)
-        x = self._embed(torch.zeros_like(roles), positions, roles)
-        return self.transformer.run(x, bias, memory)[0]
+        own = self.markers[roles[window, place] - OPENING]
+        x = self.transformer.embed(own, positions[window, place])  # (markers, hidden)
+        return self.transformer.run_some(x, bias, memory, window, place)
 
     # --- matching
 
-    def match(self, states: Tensor, marks: Marks, types: Tensor, text: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Equation 12: cos(r_i, e_k) / τ (candidates, types), and what it must exceed (candidates,).
-
-        `states` are those of text and markers; of markers alone, where `text` has the text's.
-        """
+    def match(self, states: Tensor, marks: Marks, types: Tensor) -> tuple[Tensor, Tensor]:
+        """Equation 12: cos(r_i, e_k) / τ (candidates, types), and what it must exceed (candidates,)."""
         window, opening, closing, first, last = marks
-        text = states if text is None else text
-        begin, end = text[window, first], text[window, last]
-        if self.options.markers:
-            open_state, close_state = states[window, opening], states[window, closing]
-            both = self.options.spans == "both"
-            begin, end = (open_state + begin, close_state + end) if both else (open_state, close_state)
-        return self._similarities(self.span_vectors(begin, end), types)
+        begin, end = states[window, first], states[window, last]
+        if not self.options.markers:
+            return self._similarities(self.span_vectors(begin, end), types)
+        return self.match_markers(states[window, opening], states[window, closing], begin, end, types)
+
+    def match_markers(
+        self, opening: Tensor, closing: Tensor, first: Tensor, last: Tensor, types: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """The same of the states of markers, and of the first and last tokens of their spans (candidates, hidden)."""
+        if self.options.spans == "both":
+            opening, closing = opening + first, closing + last
+        return self._similarities(self.span_vectors(opening, closing), types)
 
     def match_all(
         self, states: Tensor, first: Tensor, last: Tensor, words: Tensor, types: Tensor

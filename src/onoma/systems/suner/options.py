@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
+from onoma.errors import OnomaError
+
 
 @dataclass(frozen=True, slots=True)
 class SunerOptions:
@@ -34,6 +36,12 @@ class SunerOptions:
     pooling: Literal["first", "mean"] = "first"  # how the states of a type's description become one vector
     types: Literal["description", "name"] = "description"
     detection_weight: float = 0.0  # of the detector's logit in the score; fitted on development data
+
+    def __post_init__(self) -> None:
+        if self.form == "fused" and not (self.markers and self.attention_mask and self.tied_positions):
+            raise OnomaError(
+                "the fused form needs markers, attention_mask and tied_positions; the two-stage one does not"
+            )
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> SunerOptions:

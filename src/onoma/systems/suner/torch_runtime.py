@@ -15,22 +15,16 @@ from torch import Tensor
 from onoma.backends.base import lowest_margin
 from onoma.batches import Batch, put_before
 from onoma.config import ModelConfig
-from onoma.decoding import Proposals, select
+from onoma.decoding import Proposals
 from onoma.entities import EntityType
 from onoma.subwords import Subwords
 from onoma.systems.blocks.torch_runtime import TorchRuntime
 from onoma.systems.blocks.transformer import Memory
+from onoma.systems.suner.candidates import Detected, choose, known_prefix, lowest_logit, proposals
 from onoma.systems.suner.marking import Candidates, mark
 from onoma.systems.suner.model import Marks, Suner, at_words
 
 _SPAN_NUMBERS = 1 << 26  # of the vectors of all spans of some windows, made at once in the one-stage form
-
-
-class Detected(NamedTuple):
-    """Candidates and the detector's logits for them."""
-
-    spans: Candidates
-    logit: NDArray[np.float32]
 
 
 class _Text(NamedTuple):
@@ -52,8 +46,7 @@ class TorchSuner(TorchRuntime):
     def style(self, corpus: str | None) -> TorchSuner:
         """The same model with the name of a corpus before every text; without one for corpora it does not know."""
         styled = copy(self)
-        known = corpus is not None and corpus in self.config.options.get("datasets", ())
-        styled.prefix = dataset_prefix(corpus, self.subwords) if known and corpus is not None else []
+        styled.prefix = known_prefix(corpus, self.config, self.subwords)
         return styled
 
     @torch.inference_mode()
@@ -78,13 +71,15 @@ class TorchSuner(TorchRuntime):
         prefixed = put_before(batch, self.prefix)
         detected, text = self._detect(prefixed, self.model.options.detection_threshold)
         if not len(detected.logit):
-            return _proposals(detected.spans, np.zeros((0, len(types)), np.float32), floor, self.config)
+            return proposals(detected.spans, np.zeros((0, len(types)), np.float32), floor, self.config)
         with self.precision():
-            # What classifies in a pass of its own never reads the prefix.
-            sim, nothing = self._match(prefixed if text else batch, detected.spans, text, asked)
+            if text is not None:
+                sim, nothing = self._match_markers(prefixed, detected.spans, text, asked)
+            else:  # a pass of its own, which never reads the prefix
+                sim, nothing = self._match(batch, detected.spans, asked)
         margin = (sim - nothing[:, None]).cpu().numpy()
         margin += np.float32(self.model.options.detection_weight) * detected.logit[:, None]
-        return _proposals(detected.spans, margin, floor, self.config)
+        return proposals(detected.spans, margin, floor, self.config)
 
     @torch.inference_mode()
     def detect(self, batch: Batch, threshold: float) -> Detected:
@@ -103,35 +98,36 @@ class TorchSuner(TorchRuntime):
             else:
                 states = model.detect_pass(ids, mask)
             logits = model.detector(*at_words(states, first, last), words)  # (windows, words, words)
-        lowest = float(np.log(threshold) - np.log1p(-threshold)) if 0 < threshold < 1 else -1e3
-        logits = torch.triu(logits.masked_fill_(logits < lowest, -torch.inf)).tril(model.options.max_width - 1)
-        logits = logits.masked_fill_(logits == 0, -torch.inf)  # what triu and tril have put to 0
-        places = torch.nonzero(logits.flatten() > -torch.inf).squeeze(1)
+        likely = (logits >= lowest_logit(threshold)).tril(model.options.max_width - 1)
+        places = torch.nonzero(likely.flatten()).squeeze(1)
         values = logits.flatten()[places].float().cpu().numpy()
         found = Candidates(*np.unravel_index(places.cpu().numpy(), logits.shape))
-        return _chosen(found, values, model.options.candidates, model.options.most_candidates), text
+        return choose(found, values, model.options), text
 
-    def _match(self, batch: Batch, spans: Candidates, text: _Text | None, types: Tensor) -> tuple[Tensor, Tensor]:
-        """Similarities of candidates; with what detection has left of the text, only markers are run."""
-        model = self.model
-        if text is None:
-            kept, window = np.unique(spans.window, return_inverse=True)  # windows without a candidate need not be read
-            batch, spans = batch.take(kept), spans._replace(window=window.astype(np.int64))
-        marked = mark(batch, spans, tied=model.options.tied_positions)
-        first, last = batch.first[spans.window, spans.first], batch.last[spans.window, spans.last]
+    def _match(self, batch: Batch, spans: Candidates, types: Tensor) -> tuple[Tensor, Tensor]:
+        """Similarities of candidates, by a pass over text and markers."""
+        options = self.model.options
+        kept, window = np.unique(spans.window, return_inverse=True)  # windows without a candidate need not be read
+        batch, spans = batch.take(kept), spans._replace(window=window.astype(np.int64))
+        marked = mark(batch, spans, tied=options.tied_positions)
+        marks = spans.window, marked.opening, marked.closing, *spans.tokens(batch)
+        if options.markers:
+            ids, positions, roles, *rest = self.copy((marked.ids, marked.positions, marked.roles, *marks))
+            return self.model.match(self.model.marked_pass(ids, positions, roles), Marks(*rest), types)
+        ids, mask, *rest = self.copy((batch.ids, batch.mask, *marks))
+        return self.model.match(self.model.text_pass(ids, mask), Marks(*rest), types)
+
+    def _match_markers(self, batch: Batch, spans: Candidates, text: _Text, types: Tensor) -> tuple[Tensor, Tensor]:
+        """The same, by a pass of markers alone, against what detection has left of the text."""
         tokens = batch.ids.shape[1]
-        if text is not None:
-            places = spans.window, marked.opening - tokens, marked.closing - tokens, first, last
-            markers = marked.positions[:, tokens:], marked.roles[:, tokens:]
-            mask, positions, roles, *marks = self.copy((batch.mask, *markers, *places))
-            states = model.marker_states(text.memory, mask, positions, roles)
-            return model.match(states, Marks(*marks), types, text.states)
-        places = spans.window, marked.opening, marked.closing, first, last
-        if model.options.markers:
-            ids, positions, roles, *marks = self.copy((marked.ids, marked.positions, marked.roles, *places))
-            return model.match(model.marked_pass(ids, positions, roles), Marks(*marks), types)
-        ids, mask, *marks = self.copy((batch.ids, batch.mask, *places))
-        return model.match(model.text_pass(ids, mask), Marks(*marks), types)
+        marked = mark(batch, spans)
+        place = np.concatenate([marked.opening, marked.closing]) - tokens
+        markers = marked.positions[:, tokens:], marked.roles[:, tokens:]
+        arrays = batch.mask, *markers, spans.window, place, *spans.tokens(batch)
+        mask, positions, roles, window, places, first, last = self.copy(arrays)
+        states = self.model.marker_states(text.memory, mask, positions, roles, window.repeat(2), places)
+        opening, closing = states.chunk(2)
+        return self.model.match_markers(opening, closing, text.states[window, first], text.states[window, last], types)
 
     def _propose_all(self, batch: Batch, types: Tensor, floor: float) -> Proposals:
         """The one-stage form: every span is a candidate. Windows are taken some at a time, to bound memory."""
@@ -179,30 +175,3 @@ class DetectorAlone:
         spans, logit = self.suner.detect(batch, floor)
         score = (1 / (1 + np.exp(-logit))).astype(np.float32)
         return Proposals(*spans, np.zeros(len(logit), np.int64), score)
-
-
-def dataset_prefix(corpus: str, subwords: Subwords) -> list[int]:
-    """The tokens that stand between [CLS] and a text: the name of its corpus, and [SEP]."""
-    (tokens,) = subwords.encode_rows([corpus.replace("_", " ")])
-    return tokens[1:]
-
-
-def _chosen(found: Candidates, logit: NDArray[np.float32], overlap: str, most: int) -> Detected:
-    """The candidates that stay: none in conflict with a better one, and of each window only the best ones."""
-    window, first, last = found
-    if overlap != "any":
-        rank = np.zeros(len(window), np.int64)
-        rows = np.sort(select(first, last + 1, rank, logit, overlap=overlap, group=window))  # type: ignore[arg-type]
-        window, first, last, logit = window[rows], first[rows], last[rows], logit[rows]
-    if len(window) and int(np.bincount(window).max()) > most:
-        order = np.lexsort((-logit, window))
-        rank = np.arange(len(order)) - np.searchsorted(window[order], window[order])
-        rows = np.sort(order[rank < most])
-        window, first, last, logit = window[rows], first[rows], last[rows], logit[rows]
-    return Detected(Candidates(window, first, last), logit)
-
-
-def _proposals(spans: Candidates, margin: NDArray[np.float32], floor: float, config: ModelConfig) -> Proposals:
-    row, kind = np.nonzero(margin >= lowest_margin(floor, config))
-    score = 1.0 / (1.0 + np.exp(-(config.scale * margin[row, kind] + config.bias)))
-    return Proposals(spans.window[row], spans.first[row], spans.last[row], kind, score.astype(np.float32))

@@ -1,0 +1,232 @@
+"""Protocols: what is trained on what, and measured where.
+
+Each is a recipe made from a recipe, so that every run can be looked at and repeated by itself:
+
+- joint: one model for all corpora of a recipe (the recipe as it is);
+- zero-shot: corpora are left out of training and only measured on;
+- few-shot: a trained model is shown a few sentences of a corpus; repeated with other sentences;
+- learning curve: the same with more and more sentences.
+
+Runs that are finished are not trained again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from onoma.config import ModelConfig
+from onoma.data.corpora import find_splits, read_info
+from onoma.errors import OnomaError
+from onoma.hub import find_model
+from onoma.training import train
+from onoma.training.loading import load_part
+from onoma.training.outcomes import Outcome, Value
+from onoma.training.recipe import CorpusRecipe, Recipe
+from onoma.training.run import METRICS
+
+AnyPath = str | os.PathLike[str]
+SHOTS, SAMPLES = 20, 3
+CURVE = (20, 50, 100, 200, 500)
+FEW_SHOT_STEPS = 120  # with 20 sentences; with more of them, more
+FEW_SHOT_SETTINGS: dict[str, Any] = {
+    "batch_size": 8,
+    "accumulation": 1,
+    "checkpoints": False,
+    "average": 0.0,
+    "type_dropout": 0.0,
+    "threshold_on": "paper",
+    "workers": 0,
+    "graphs": False,  # so few steps are not worth recording
+}
+
+
+def joint(recipe: Recipe, *, output: AnyPath, data: AnyPath) -> Outcome:
+    """Train one model for all corpora of a recipe; its scores on the dev and test data of each."""
+    metrics = _run(recipe, Path(output), data)
+    values = [
+        Value(name, part, **scores) for part in ("dev", "test") for name, scores in metrics[part].items()
+    ]
+    return _outcome("joint", recipe, values)
+
+
+def zero_shot(recipe: Recipe, corpora: Sequence[str], *, output: AnyPath, data: AnyPath) -> Outcome:
+    """Train without some corpora, all left out at once; the scores on the test data of each of them."""
+    changed = leave_out(recipe, corpora)
+    left = [_named(changed, name) for name in dict.fromkeys(corpora)]
+    for one in left:
+        _require_test(one, data)
+    metrics = _run(changed, Path(output), data)
+    names = [_name(one, data) for one in left]
+    return _outcome("zero-shot", changed, [Value(name, "test", **metrics["test"][name]) for name in names])
+
+
+def learning_curve(
+    recipe: Recipe,
+    corpora: Sequence[str],
+    start: AnyPath,
+    *,
+    output: AnyPath,
+    data: AnyPath,
+    sizes: Iterable[int] = CURVE,
+    samples: int = SAMPLES,
+    steps: int = FEW_SHOT_STEPS,
+    keep_models: bool = False,
+    on_run: Callable[[str], None] = lambda text: None,
+) -> Outcome:
+    """Go on from a trained model with more and more sentences of each corpus; with a single size it is few-shot.
+
+    The runs lie in OUTPUT/CORPUS/SENTENCES-SAMPLE. Their models are removed when they have been measured, because
+    there are many; `recipe.yaml` stays, with which each can be trained again. `on_run` is told what comes next.
+    """
+    model, sizes = _find_start(recipe, start), sorted(set(sizes))
+    chosen = [_named(recipe, name) for name in dict.fromkeys(corpora)]
+    for one in chosen:
+        _require_test(one, data)
+        _require_sentences(few_shot(recipe, one.path, model, sentences=sizes[-1]), data)
+    values = []
+    for one in chosen:
+        name = _name(one, data)
+        for size in sizes:
+            scores = []
+            for sample in range(samples):
+                on_run(f"{name}: {size} sentences, sample {sample + 1} of {samples}")
+                run = few_shot(recipe, one.path, model, sentences=size, sample=sample, steps=steps)
+                folder = Path(output) / name / f"{size}-{sample}"
+                scores.append(_run_one_of_many(run, folder, data, keep_models)["test"][name])
+            values.append(Value.over(name, size, scores))
+    seeds = [recipe.seed + sample for sample in range(samples)]
+    return _outcome("few-shot" if len(sizes) == 1 else "curve", recipe, values, seeds)
+
+
+def leave_out(recipe: Recipe, corpora: Sequence[str]) -> Recipe:
+    """The recipe with some corpora, given by path or name, only measured on."""
+    left = [_named(recipe, name).path for name in corpora]
+    changed = [
+        one.model_copy(update={"train": None, "dev": None, "test": one.test or "test"}) if one.path in left else one
+        for one in recipe.data.corpora
+    ]
+    if all(one.train is None for one in changed):
+        raise OnomaError("with these corpora left out there is nothing to train on")
+    if all(one.dev is None for one in changed):
+        raise OnomaError("with these corpora left out there is no dev data to choose the model on")
+    return recipe.model_copy(update={"data": recipe.data.model_copy(update={"corpora": changed})})
+
+
+def few_shot(
+    recipe: Recipe,
+    corpus: str,
+    start: AnyPath,
+    *,
+    sentences: int = SHOTS,
+    sample: int = 0,
+    steps: int = FEW_SHOT_STEPS,
+) -> Recipe:
+    """Go on from a trained model with some sentences of a corpus, and nothing else.
+
+    There is no development data in this setting: the number of steps is fixed, the last model is taken, and its
+    decisions are those that were trained (detected with more than half a chance, nearer to a type than to nothing).
+    """
+    one = _named(recipe, corpus)
+    split = one.train or "train"
+    few = CorpusRecipe(
+        path=one.path,
+        train=split,
+        dev=split,  # the same sentences: only the scale of scores is fitted on them, which changes no decision
+        test=one.test or "test",
+        limit=sentences,
+        dev_limit=sentences,
+        sample=sample,
+        names=one.names,
+    )
+    total = round(steps * max(1.0, (sentences / SHOTS) ** 0.5))
+    data = recipe.data.model_copy(update={"corpora": [few], "sampling": "proportional", "cap": None, "draws": None})
+    settings = FEW_SHOT_SETTINGS | {"max_steps": total, "evaluate_every": total}  # only at the end
+    return recipe.model_copy(
+        update={
+            "start": os.fspath(start),
+            "detector": None,
+            "seed": recipe.seed + sample,
+            "data": data,
+            "options": {name: value for name, value in recipe.options.items() if name != "mined"},
+            "training": recipe.training.model_copy(update=settings),
+            "stages": {},
+        }
+    )
+
+
+def refuse_changes(changes: Iterable[str]) -> None:
+    """Changes to what few-shot runs set themselves would be lost without a word; they are an error."""
+    own = {"start", "detector", "stages", "options.mined", "training.max_steps", "training.evaluate_every"}
+    own |= {"data.sampling", "data.cap", "data.draws", *(f"training.{name}" for name in FEW_SHOT_SETTINGS)}
+    for change in changes:
+        key = change.partition("=")[0]
+        if key in own or key.startswith("stages."):
+            raise OnomaError(f"--set {key}: this protocol sets it itself; --steps is the length of its runs")
+
+
+def _run(recipe: Recipe, folder: Path, data: AnyPath) -> dict[str, Any]:
+    train(recipe, output=folder, data=data)
+    metrics: dict[str, Any] = json.loads((folder / METRICS).read_text("utf-8"))
+    return metrics
+
+
+def _run_one_of_many(recipe: Recipe, folder: Path, data: AnyPath, keep_model: bool) -> dict[str, Any]:
+    """A run whose model is only needed until it is measured, unless somebody wants to have it."""
+    done, model = folder / METRICS, folder / "model"
+    if keep_model and not model.exists():
+        done.unlink(missing_ok=True)  # it was measured and removed before
+    known = done.is_file()
+    metrics = _run(recipe, folder, data)
+    if not known and not keep_model and os.environ.get("RANK", "0") == "0":
+        shutil.rmtree(model)
+    return metrics
+
+
+def _outcome(protocol: str, recipe: Recipe, values: Iterable[Value], seeds: Iterable[int] | None = None) -> Outcome:
+    seeds = [recipe.seed] if seeds is None else seeds
+    return Outcome(protocol, recipe.system, recipe.encoder, tuple(seeds), tuple(values))
+
+
+def _find_start(recipe: Recipe, start: AnyPath) -> Path:
+    """The folder of the model to start from, which may be given as a run's."""
+    model = find_model(start)
+    system = ModelConfig.load(model).system
+    if system != recipe.system:
+        raise OnomaError(f"{start} is a model of {system}, but the recipe trains {recipe.system}")
+    return model
+
+
+def _require_test(one: CorpusRecipe, data: AnyPath) -> None:
+    wanted = one.test or "test"
+    if wanted not in find_splits(Path(data) / one.path):
+        raise OnomaError(f"{one.path} has no split {wanted!r} to measure on; name it as 'test' of this corpus")
+
+
+def _require_sentences(recipe: Recipe, data: AnyPath) -> None:
+    """Fewer sentences than asked for would make a false point of a curve."""
+    (one,) = recipe.data.corpora
+    (corpus,) = load_part(recipe.data, Path(data), "train")
+    if len(corpus) < (one.limit or 0):
+        raise OnomaError(f"{one.path} has only {len(corpus)} sentences to train on, {one.limit} are asked for")
+
+
+def _name(one: CorpusRecipe, data: AnyPath) -> str:
+    """What the corpus calls itself, as in the metrics of a run."""
+    return read_info(Path(data) / one.path).name
+
+
+def _named(recipe: Recipe, corpus: str) -> CorpusRecipe:
+    """The corpus of a recipe with this path, or with this folder name if only one has it."""
+    found = [one for one in recipe.data.corpora if corpus in (one.path, Path(one.path).name)]
+    if not found:
+        names = ", ".join(Path(one.path).name for one in recipe.data.corpora)
+        raise OnomaError(f"the recipe has no corpus {corpus!r}; it has: {names}")
+    paths = list(dict.fromkeys(one.path for one in found))
+    if len(paths) > 1 and corpus not in paths:
+        raise OnomaError(f"the recipe has several corpora {corpus!r}: say which, {' or '.join(paths)}")
+    return next(one for one in found if one.path == (corpus if corpus in paths else paths[0]))

@@ -1,0 +1,112 @@
+"""Where markers stand, against markers that are really put into a list of tokens."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onoma.batches import Batch, collate
+from onoma.subwords import Pieces
+from onoma.systems.suner.marking import CLOSING, OPENING, PADDING, TEXT, Candidates, mark
+
+Spans = list[tuple[int, int]]
+SUBWORDS = SimpleNamespace(pad=0, first=1, last=2)
+
+
+def batch_of(counts: list[list[int]]) -> Batch:
+    """Windows given by how many tokens each of their words has."""
+    pieces = [Pieces(np.arange(3, 3 + sum(one), dtype=np.int32), np.array(one, np.int32)) for one in counts]
+    return collate(pieces, SUBWORDS)  # type: ignore[arg-type]
+
+
+def candidates_of(spans: list[Spans]) -> Candidates:
+    rows = [(window, first, last) for window, own in enumerate(spans) for first, last in own]
+    return Candidates(*np.array(rows, np.int64).reshape(-1, 3).T)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[list[list[int]], list[Spans]]:
+    """Windows of words, some without a candidate, and candidates in any order, also several that begin together."""
+    counts = draw(st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=5), min_size=1, max_size=3))
+    spans = []
+    for own in counts:
+        places = [(first, last) for first in range(len(own)) for last in range(first, len(own))]
+        spans.append(draw(st.lists(st.sampled_from(places), max_size=5, unique=True)))
+    return counts, spans
+
+
+def test_markers_stand_behind_the_text_with_the_positions_of_their_tokens() -> None:
+    batch = batch_of([[1, 2, 1], [1, 1]])  # 6 tokens with [CLS] and [SEP], and 4
+    marked = mark(batch, candidates_of([[(0, 1), (1, 1)], [(0, 0)]]))
+    assert marked.ids.tolist() == [[1, 3, 4, 5, 6, 2, 0, 0, 0, 0], [1, 3, 4, 2, 0, 0, 0, 0, 0, 0]]
+    e, f, t, p = OPENING, CLOSING, TEXT, PADDING
+    assert marked.roles.tolist() == [[t, t, t, t, t, t, e, e, f, f], [t, t, t, t, p, p, e, p, f, p]]
+    assert marked.opening.tolist() == [6, 7, 6]
+    assert marked.closing.tolist() == [8, 9, 8]
+    assert marked.positions[:, :6].tolist() == [[0, 1, 2, 3, 4, 5]] * 2
+    assert marked.positions[[0, 0, 1], marked.opening].tolist() == [1, 2, 1]
+    assert marked.positions[[0, 0, 1], marked.closing].tolist() == [3, 3, 1]
+
+
+def test_without_candidates_there_is_only_text() -> None:
+    batch = batch_of([[1, 2], [1]])
+    for tied in (True, False):
+        marked = mark(batch, candidates_of([[], []]), tied=tied)
+        assert marked.ids.tolist() == batch.ids.tolist()
+        assert marked.roles.tolist() == batch.mask.tolist()
+        assert marked.positions.tolist() == [[0, 1, 2, 3, 4]] * 2
+        assert len(marked.opening) == len(marked.closing) == 0
+
+
+@given(cases())
+def test_slots_count_within_windows(case: tuple[list[list[int]], list[Spans]]) -> None:
+    expected = [number for own in case[1] for number in range(len(own))]
+    assert candidates_of(case[1]).slot.tolist() == expected
+
+
+@given(cases())
+def test_tied_markers_share_the_positions_of_their_tokens(case: tuple[list[list[int]], list[Spans]]) -> None:
+    counts, spans = case
+    batch, candidates = batch_of(counts), candidates_of(spans)
+    marked = mark(batch, candidates)
+    tokens = batch.ids.shape[1]
+    places = list(zip(candidates.window.tolist(), marked.opening.tolist(), marked.closing.tolist(), strict=True))
+    assert len({(w, place) for w, *both in places for place in both}) == 2 * len(places)  # each has a place of its own
+    for (window, opening, closing), first, last in zip(places, candidates.first, candidates.last, strict=True):
+        assert min(opening, closing) >= tokens
+        assert (marked.roles[window, opening], marked.roles[window, closing]) == (OPENING, CLOSING)
+        own = counts[window]
+        assert marked.positions[window, opening] == 1 + sum(own[:first])
+        assert marked.positions[window, closing] == sum(own[: last + 1])
+    assert np.count_nonzero(marked.roles >= OPENING) == 2 * len(places)
+    assert marked.roles[:, :tokens].tolist() == batch.mask.tolist()
+    assert (marked.positions[:, :tokens] == np.arange(tokens)).all()
+
+
+@given(cases())
+def test_untied_markers_have_the_positions_of_a_text_with_markers_in_it(
+    case: tuple[list[list[int]], list[Spans]],
+) -> None:
+    counts, spans = case
+    batch, candidates = batch_of(counts), candidates_of(spans)
+    marked = mark(batch, candidates, tied=False)
+    number = 0
+    for window, own in enumerate(spans):
+        firsts = [int(batch.first[window, first]) for first, _ in own]
+        lasts = [int(batch.last[window, last]) for _, last in own]
+        written: list[tuple[str, int]] = []  # what stands in the text, in its order
+        for token in range(batch.ids.shape[1]):
+            written += [("e", one) for one, first in enumerate(firsts) if first == token]
+            written.append(("token", token))
+            written += [("/e", one) for one, last in enumerate(lasts) if last == token]
+        for token in range(int(batch.mask[window].sum())):
+            assert marked.positions[window, token] == written.index(("token", token))
+        for one in range(len(own)):
+            assert marked.positions[window, marked.opening[number]] == written.index(("e", one))
+            assert marked.positions[window, marked.closing[number]] == written.index(("/e", one))
+            number += 1
+    tied = mark(batch, candidates)
+    assert all((a == b).all() for name, a, b in zip(tied._fields, tied, marked, strict=True) if name != "positions")
