@@ -22,7 +22,12 @@ from typing import Any
 from records import Record, write_records
 
 ROOT = Path(__file__).resolve().parents[1]
-HUB = {"mpnet-base": "sentence-transformers/all-mpnet-base-v2", "gte-small": "thenlper/gte-small"}
+HUB = {
+    "mpnet-base": "sentence-transformers/all-mpnet-base-v2",
+    "gte-small": "thenlper/gte-small",
+    "minilm-l6": "sentence-transformers/all-MiniLM-L6-v2",
+}
+USUAL = ["mpnet-base", "gte-small"]
 PAPER = {"conll2003": 93.33, "genia": 80.5}
 # Table 4, 5 and 6 of the paper: F1 on ACE2005 with BERT-base, for comparison of the order, not of the height.
 ABLATIONS: dict[str, tuple[dict[str, Any], float | None]] = {
@@ -63,8 +68,10 @@ class Run:
         return f"{self.setting}-{self.corpus}-{self.encoder}-{self.seed}"
 
 
-def plan(name: str, seeds: list[int], encoders: list[str]) -> Iterator[Run]:
-    """The runs of a plan, the longest first."""
+def plan(
+    name: str, seeds: list[int], encoders: list[str], variants: list[str] | None = None, small: str = "gte-small"
+) -> Iterator[Run]:
+    """The runs of a plan, the longest first; ablations are made on a small encoder."""
     if name in ("supervised", "all"):
         for encoder in encoders:
             for corpus in ("genia", "conll2003"):
@@ -73,9 +80,11 @@ def plan(name: str, seeds: list[int], encoders: list[str]) -> Iterator[Run]:
     if name in ("ablations", "all"):
         seeds = seeds[:1] if name == "all" else seeds
         for ablation, (options, _) in ABLATIONS.items():
+            if variants is not None and ablation not in variants:
+                continue
             for seed in seeds:
                 changes = tuple(f"options.{key}={json.dumps(value)}" for key, value in options.items())
-                yield Run(ablation, "genia", "gte-small", seed, (*settings(*ABLATION_SETTINGS), *changes))
+                yield Run(ablation, "genia", small, seed, (*settings(*ABLATION_SETTINGS), *changes))
 
 
 def settings(epochs: float, batch: int, rate: float) -> tuple[str, ...]:
@@ -98,7 +107,9 @@ def main() -> None:
     parser.add_argument("plan", choices=["supervised", "ablations", "all"])
     parser.add_argument("--data", required=True, help="folder with en/conll2003 and en/genia")
     parser.add_argument("--encoders", help="folder with mpnet-base and gte-small, instead of the hub")
-    parser.add_argument("--only", nargs="*", default=list(HUB), help="encoders to run")
+    parser.add_argument("--only", nargs="*", default=USUAL, choices=list(HUB), help="encoders to run")
+    parser.add_argument("--variants", nargs="*", choices=list(ABLATIONS), help="ablations to run; by default all")
+    parser.add_argument("--small", default="gte-small", choices=list(HUB), help="encoder of the ablations")
     parser.add_argument("--seeds", nargs="*", type=int, default=[0, 1, 2])
     parser.add_argument("--parallel", type=int, default=4)
     parser.add_argument("--seconds", type=float, default=1e9, help="no run is started or kept after that time")
@@ -110,10 +121,11 @@ def main() -> None:
     if arguments.one:
         train_one(json.loads(arguments.one))
         return
-    runs = list(plan(arguments.plan, arguments.seeds, arguments.only))
+    runs = list(plan(arguments.plan, arguments.seeds, arguments.only, arguments.variants, arguments.small))
     finished = run_all(runs, arguments)
     output = arguments.output or ROOT / "benchmarks" / "results" / f"binder_{arguments.plan}.json"
     command = f"python benchmarks/binder.py {arguments.plan} --data CORPORA"
+    command += "".join(f" --set {change}" for change in arguments.set)
     device = next((metrics["device"] for metrics in finished.values()), "")
     write_records(output, records(finished, command), accelerator=device)
 

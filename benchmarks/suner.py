@@ -23,11 +23,12 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from binder import HUB
+from binder import HUB, USUAL
 from records import RESULTS, ROOT, Record, write_records
 
 JOINT = ("conll2003", "genia", "mit_movie_eng", "mit_restaurant", "litbank", "bc5cdr", "wnut17", "snips_slots")
 ALONE = JOINT[2:]  # the first two are trained by benchmarks/binder.py
+EPOCHS = {"snips_slots": 4, "mit_movie_eng": 5}  # of a BINDER on one corpus; others: 8
 TARGETS = ("conll2003", "mit_restaurant", "mit_movie_eng")
 SAMPLES = (0, 1, 2)
 SIZES = (50, 100, 200, 500)
@@ -36,7 +37,6 @@ PAPER = {
     ("suner-one-stage", "joint"): {"conll2003": 92.83, "genia": 77.32, "mit_restaurant": 81.75, "mit_movie_eng": 88.95},
     ("suner", "zero-shot"): {"conll2003": 70.43, "mit_restaurant": 43.75, "mit_movie_eng": 46.36},
     ("suner", "20-shot"): {"conll2003": 79.74, "mit_restaurant": 62.67, "mit_movie_eng": 60.89},
-    ("suner", "full-markers"): {"conll2003": 93.34, "genia": 78.75},
     ("suner", "no-mask"): {"conll2003": 93.01, "genia": 78.14},
     ("suner", "no-position-tie"): {"conll2003": 93.13, "genia": 78.42},
     ("suner", "no-markers"): {"conll2003": 92.89, "genia": 77.93},
@@ -44,11 +44,10 @@ PAPER = {
 RATES = {"mpnet-base": 8e-5, "gte-small": 2e-4}  # of the encoders, in joint training
 FORMS = {
     "suner": (),
-    "suner-one-stage": ('options.form="one-stage"', "options.dataset_prefix=false"),
+    "suner-one-stage": ('options.form="one-stage"', "options.dataset_prefix=false", "training.batch_size=48"),
     "suner-fused": ('options.form="fused"',),
 }
 MARKERS: dict[str, tuple[str, ...]] = {
-    "full-markers": (),
     "no-mask": ("options.attention_mask=false",),
     "no-position-tie": ("options.tied_positions=false",),
     "no-markers": ("options.markers=false",),
@@ -91,7 +90,7 @@ def plan(name: str, encoders: list[str]) -> Iterator[Run]:
         if name == "markers" and encoder == "gte-small":
             yield joint
             for setting, changes in MARKERS.items():
-                changes = (rate, "options.dataset_prefix=true", "training.epochs=4", *changes)
+                changes = (rate, *changes)
                 yield Run("suner", setting, encoder, "suner/joint.yaml", changes, after=joint.name)
         if name in ("zero-shot", "few-shot", "curve"):
             yield zero
@@ -115,7 +114,7 @@ def alone(corpus: str, encoder: str) -> Run:
         "training.head_rate=3e-4",
         "training.batch_size=64",
         "training.accumulation=1",
-        f"training.epochs={6 if corpus == 'snips_slots' else 9}",
+        f"training.epochs={EPOCHS.get(corpus, 8)}",
         "training.evaluate_every=150",
         "training.threshold_on=dev",
     )
@@ -141,6 +140,7 @@ def job(run: Run, arguments: argparse.Namespace) -> dict[str, Any]:
         "recipe": str(ROOT / "recipes" / run.recipe),
         "changes": changes,
         "data": arguments.data,
+        "cache": str(arguments.cache) if arguments.cache else None,
         "output": str(arguments.runs / run.name),
         "few": run.few,
         "start": start,
@@ -157,7 +157,7 @@ def train_one(job: dict[str, Any]) -> None:
     if job["few"] is not None:
         corpus, sentences, sample = job["few"]
         recipe = few_shot(recipe, corpus, job["start"], sentences=sentences, sample=sample)
-    train(recipe, output=job["output"], data=job["data"])
+    train(recipe, output=job["output"], data=job["data"], cache=job["cache"])
 
 
 def run_all(runs: list[Run], arguments: argparse.Namespace) -> dict[Run, dict[str, Any]]:
@@ -228,10 +228,11 @@ def main() -> None:
     parser.add_argument("plan", choices=["joint", "markers", "zero-shot", "few-shot", "curve"])
     parser.add_argument("--data", required=True, help="folder of the corpora")
     parser.add_argument("--encoders", help="folder with mpnet-base and gte-small, instead of the hub")
-    parser.add_argument("--only", nargs="*", default=list(HUB), help="encoders to run")
+    parser.add_argument("--only", nargs="*", default=USUAL, help="encoders to run")
     parser.add_argument("--parallel", type=int, default=4)
     parser.add_argument("--set", nargs="*", default=[], help="changes to all recipes, such as training.max_steps=10")
     parser.add_argument("--runs", default=ROOT / "runs", type=Path)
+    parser.add_argument("--cache", type=Path, help="folder to keep tokenised corpora in")
     parser.add_argument("--output", type=Path, default=RESULTS / "suner.json")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     arguments = parser.parse_args()

@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal, NoReturn
 import typer
 
 from onoma import __version__
+from onoma.cli_bench import bench
 from onoma.errors import OnomaError
 
 app = typer.Typer(
@@ -29,6 +30,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(bench, name="bench")
 FORMAT_NAMES = "jsonl, tokens, conll, brat, doccano, gliner, spacy or pubtator"
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
 Model = Annotated[
@@ -286,6 +288,7 @@ def train(
     changes: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a value, such as training.epochs=3.")
     ] = None,
+    cache: Annotated[Path | None, typer.Option(help="Folder to keep tokenised corpora in, for other runs.")] = None,
     as_json: Json = False,
 ) -> None:
     """Train a model, choose it on dev, measure it on test.
@@ -294,7 +297,7 @@ def train(
     """
     from onoma.training import train as run_recipe
 
-    folder = run_recipe(recipe, output=output, data=data, changes=changes or ())
+    folder = run_recipe(recipe, output=output, data=data, changes=changes or (), cache=cache)
     if os.environ.get("RANK", "0") != "0":  # of several processes, the first one speaks
         return
     metrics = json.loads((output / "metrics.json").read_text("utf-8"))

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from torch import nn
-from transformers import TrainerControl, TrainerState
+from transformers import TrainerControl, TrainerState, TrainingArguments
 
 from onoma.subwords import Subwords
 from onoma.systems.binder.model import Binder
@@ -17,7 +18,7 @@ from onoma.training.collating import BinderCollator
 from onoma.training.examples import make_examples
 from onoma.training.recipe import TrainingRecipe
 from onoma.training.sampling import BucketedBatches
-from onoma.training.trainer import FollowEpochs, KeepBest, StageTrainer, training_arguments
+from onoma.training.trainer import FollowEpochs, KeepBest, RunningAverage, StageTrainer, training_arguments
 from tiny import TYPES, corpus
 
 
@@ -87,3 +88,31 @@ def test_of_several_processes_only_the_first_writes(trainer: StageTrainer, tmp_p
     best.on_evaluate(trainer.args, state, TrainerControl(), {"eval_f1": 1.0})
     assert state.best_metric == 1.0
     assert not (tmp_path / "best.safetensors").exists()
+
+
+def test_the_running_average_is_what_is_evaluated_and_goes_on_after_a_break(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = torch.nn.Linear(2, 1)
+    average = RunningAverage(model, 0.5)
+    arguments = TrainingArguments(output_dir=str(tmp_path), use_cpu=True)
+    state, control, seen = TrainerState(), TrainerControl(), []
+    for step in range(1, 41):
+        with torch.no_grad():
+            model.weight.fill_(float(step))
+        state.global_step = step
+        average.on_step_end(arguments, state, control)
+        if step % RunningAverage.EVERY == 0:
+            seen.append(float(step))
+    expected = seen[0]
+    for updates, value in enumerate(seen, start=1):
+        decay = min(0.5**RunningAverage.EVERY, updates / (updates + 9))
+        expected = decay * expected + (1 - decay) * value
+    with average.in_place():
+        assert model.weight.detach()[0, 0].item() == pytest.approx(expected)
+    assert model.weight.detach()[0, 0].item() == 40.0
+    (tmp_path / "checkpoint-40").mkdir()
+    average.on_save(arguments, state, control)
+    resumed = RunningAverage(model, 0.5)
+    resumed.load(str(tmp_path / "checkpoint-40"))
+    assert resumed.updates == average.updates
+    assert all(torch.equal(a, b) for a, b in zip(resumed.means, average.means, strict=True))

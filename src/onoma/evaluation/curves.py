@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from onoma.data.files import atomic_write_bytes
 from onoma.errors import OnomaError
 
-SETTINGS = {"svg.fonttype": "none", "svg.hashsalt": "onoma"}  # letters stay letters; the same curves, the same file
+# letters stay letters, and the same curves give the same file
+SETTINGS: Any = {"svg.fonttype": "none", "svg.hashsalt": "onoma"}
 
 
 class Point(NamedTuple):

@@ -76,8 +76,8 @@ class Outcome:
                 curves.setdefault(one.corpus, []).append(Point(one.sentences, one.f1, one.spread))
         return curves
 
-    def write(self, folder: str | os.PathLike[str], command: str) -> dict[str, Any]:
-        """Write results.json into a folder, with the command that gave them; what it holds."""
+    def write(self, folder: str | os.PathLike[str], command: str) -> Path:
+        """Write results.json into a folder, with the command that gave them, and return its path."""
         results = {
             "protocol": self.protocol,
             "system": self.system,
@@ -89,9 +89,10 @@ class Outcome:
             "command": command,
             "version": __version__,
         }
-        with atomic_write(Path(folder) / RESULTS) as file:
+        path = Path(folder) / RESULTS
+        with atomic_write(path) as file:
             json.dump(results, file, ensure_ascii=False, indent=2)
-        return results
+        return path
 
 
 def spread(values: Sequence[float]) -> float | None:
@@ -107,7 +108,7 @@ def render_outcome(outcome: Outcome) -> Table:
 
 def _by_split(outcome: Outcome) -> Table:
     """A row a corpus, with the scores on dev beside those on test."""
-    table = _table(f"{outcome.protocol}: strict scores, in percent")
+    table = _table(f"{outcome.protocol}: strict scores")
     found = {(one.corpus, one.split): one for one in outcome.values}
     splits = list(dict.fromkeys(one.split for one in outcome.values))
     for split in splits:
@@ -116,16 +117,17 @@ def _by_split(outcome: Outcome) -> Table:
     for corpus in outcome.corpora:
         rows = [found.get((corpus, split)) for split in splits]
         table.add_row(_plain(corpus), *(cell for one in rows for cell in _scores(asdict(one) if one else None)))
-    table.add_section()
-    means = {one["split"]: one for one in outcome.means()}
-    table.add_row("mean", *(cell for split in splits for cell in _scores(means[split])), style="bold")
+    if len(outcome.corpora) > 1:
+        table.add_section()
+        means = {one["split"]: one for one in outcome.means()}
+        table.add_row("mean", *(cell for split in splits for cell in _scores(means[split])), style="bold")
     return table
 
 
 def _by_sentences(outcome: Outcome) -> Table:
     """A row for each corpus and number of sentences."""
     count = max(len(one.samples) for one in outcome.values)
-    table = _table(f"{outcome.protocol}: strict scores on test, in percent; mean over samples: {count}")
+    table = _table(f"{outcome.protocol}: strict scores on test, samples: {count}")
     for column in ("sentences", "P", "R", "F1", "± F1"):
         table.add_column(column, justify="right")
     for corpus in outcome.corpora:

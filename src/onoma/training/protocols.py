@@ -26,7 +26,7 @@ from onoma.hub import find_model
 from onoma.training import train
 from onoma.training.loading import load_part
 from onoma.training.outcomes import Outcome, Value
-from onoma.training.recipe import CorpusRecipe, Recipe
+from onoma.training.recipe import CorpusRecipe, Recipe, load_recipe
 from onoma.training.run import METRICS
 
 AnyPath = str | os.PathLike[str]
@@ -48,9 +48,7 @@ FEW_SHOT_SETTINGS: dict[str, Any] = {
 def joint(recipe: Recipe, *, output: AnyPath, data: AnyPath) -> Outcome:
     """Train one model for all corpora of a recipe; its scores on the dev and test data of each."""
     metrics = _run(recipe, Path(output), data)
-    values = [
-        Value(name, part, **scores) for part in ("dev", "test") for name, scores in metrics[part].items()
-    ]
+    values = [Value(name, part, **scores) for part in ("dev", "test") for name, scores in metrics[part].items()]
     return _outcome("joint", recipe, values)
 
 
@@ -143,7 +141,7 @@ def few_shot(
         sample=sample,
         names=one.names,
     )
-    total = round(steps * max(1.0, (sentences / SHOTS) ** 0.5))
+    total = round(steps * max(1.0, (sentences / SHOTS) ** 0.3))
     data = recipe.data.model_copy(update={"corpora": [few], "sampling": "proportional", "cap": None, "draws": None})
     settings = FEW_SHOT_SETTINGS | {"max_steps": total, "evaluate_every": total}  # only at the end
     return recipe.model_copy(
@@ -159,14 +157,15 @@ def few_shot(
     )
 
 
-def refuse_changes(changes: Iterable[str]) -> None:
-    """Changes to what few-shot runs set themselves would be lost without a word; they are an error."""
+def load_few_shot(recipe: AnyPath, changes: Sequence[str] = ()) -> Recipe:
+    """Read a recipe for few-shot runs. Changes to what these set themselves would be lost; they are an error."""
     own = {"start", "detector", "stages", "options.mined", "training.max_steps", "training.evaluate_every"}
     own |= {"data.sampling", "data.cap", "data.draws", *(f"training.{name}" for name in FEW_SHOT_SETTINGS)}
     for change in changes:
         key = change.partition("=")[0]
         if key in own or key.startswith("stages."):
             raise OnomaError(f"--set {key}: this protocol sets it itself; --steps is the length of its runs")
+    return load_recipe(recipe, changes)
 
 
 def _run(recipe: Recipe, folder: Path, data: AnyPath) -> dict[str, Any]:

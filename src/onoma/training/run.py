@@ -12,6 +12,7 @@ OUTPUT/
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import time
@@ -28,11 +29,12 @@ from onoma.backends.torch import WEIGHTS, load, load_weights, save
 from onoma.config import ModelConfig
 from onoma.data.files import atomic_write
 from onoma.errors import OnomaError
+from onoma.subwords import Subwords
 from onoma.systems.blocks.encoders import save_tokenizer
 from onoma.training.card import write_card
 from onoma.training.development import DevelopmentSet
-from onoma.training.examples import make_examples
-from onoma.training.loading import joint_types, load_part, packed
+from onoma.training.example_cache import training_data
+from onoma.training.loading import load_part, packed
 from onoma.training.progress import ProgressBar
 from onoma.training.recipe import Recipe, TrainingRecipe, load_recipe
 from onoma.training.sampling import BucketedBatches
@@ -48,8 +50,11 @@ def train(
     output: str | os.PathLike[str],
     data: str | os.PathLike[str] = ".",
     changes: Sequence[str] = (),
+    cache: str | os.PathLike[str] | None = None,
 ) -> Path:
     """Train a model, test it, and return its folder. A run that was interrupted goes on where it stood.
+
+    `cache` is a folder in which tokenised training data is kept for other runs on the same corpora.
 
     Under `torchrun` or `accelerate launch`, every process calls this; the first one writes.
     """
@@ -63,38 +68,28 @@ def train(
         return folder
     set_seed(recipe.seed)
     started = time.perf_counter()
-    corpora = {part: load_part(recipe.data, Path(data), part) for part in ("train", "dev", "test")}
-    for part in ("train", "dev"):
-        if not corpora[part]:
-            raise OnomaError(f"the recipe has no {part} data: name the '{part}' split of a corpus in data.corpora")
-    if not any(document.entities for corpus in corpora["train"] for document in corpus):
-        raise OnomaError("the train data has no mention: there is nothing to learn")
-    types = joint_types(corpora["train"])
+    chosen_on = load_part(recipe.data, Path(data), "dev")
+    if not chosen_on:
+        raise OnomaError("the recipe has no dev data: name the 'dev' split of a corpus in data.corpora")
     with arguments.main_process_first(local=False):
         save_tokenizer(recipe.encoder, output / TOKENIZER)
+    prepared = training_data(recipe, data, Subwords.load(output / TOKENIZER), cache)
     training = training_of(recipe.system)
-    backend = training.new(recipe, types, output / TOKENIZER)
+    backend = training.new(recipe, prepared.types, output / TOKENIZER)
     if recipe.start is not None:
         _begin_with(backend.model, recipe.start)
-    development = [DevelopmentSet(packed(corpus, recipe.data), backend) for corpus in corpora["dev"]]
-    examples, counts = make_examples(
-        [packed(corpus, recipe.data) for corpus in corpora["train"]],
-        {one.name: number for number, one in enumerate(types)},
-        backend.subwords,
-        max_tokens=recipe.max_tokens,
-        overlap=recipe.overlap,
-        drop_empty=recipe.data.drop_empty,
-    )
-    material = Material(recipe, types, examples, [corpus.name for corpus in corpora["train"]], development)
+    development = [DevelopmentSet(packed(corpus, recipe.data), backend) for corpus in chosen_on]
+    material = Material(recipe, prepared.types, prepared.examples, prepared.corpora, development)
     trained: dict[str, dict[str, Any]] = {}
     for stage in training.stages(backend, material):
         trained[stage.name] = _fit(recipe, stage, backend.model, output)
     training.finish(backend, recipe, development)
-    tested = {c.name: DevelopmentSet(packed(c, recipe.data), backend).evaluate(backend) for c in corpora["test"]}
+    tests = load_part(recipe.data, Path(data), "test")
+    tested = {one.name: DevelopmentSet(packed(one, recipe.data), backend).evaluate(backend) for one in tests}
     metrics = {
         "dev": {one.corpus.name: one.evaluate(backend) for one in development},
         "test": tested,
-        "examples": asdict(counts),
+        "examples": asdict(prepared.counts),
         **list(trained.values())[-1],
         **({"stages": trained} if len(trained) > 1 else {}),
         "seconds": round(time.perf_counter() - started, 1),
@@ -186,11 +181,22 @@ def _fit(recipe: Recipe, stage: Stage, model: Any, output: Path) -> dict[str, An
         "train_seconds": result.metrics["train_runtime"],
         "train_words_per_second": round(seen * words / max(result.metrics["train_runtime"], 1e-9)),
     }
+    del trainer, best, callbacks
+    _free(model)
     if settings.checkpoints and several and arguments.should_save:
         keep_weights(model, done / WEIGHTS)
         with atomic_write(done / METRICS) as file:
             json.dump(metrics, file)
     return metrics
+
+
+def _free(model: Any) -> None:
+    """Let go of what a stage needed on the GPU, before the next one begins."""
+    for one in model.passes:
+        one.restart(enabled=False)
+    gc.collect()  # a Trainer holds on to itself
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
 
 
 def _batches(recipe: Recipe, settings: TrainingRecipe, stage: Stage) -> BucketedBatches:

@@ -80,6 +80,14 @@ class StageTrainer(Trainer):
             self.optimizer = torch.optim.AdamW(parameters, lr=self.recipe.rate, fused=torch.cuda.is_available())
         return self.optimizer
 
+    def _clip_grad_norm(self, model: nn.Module) -> Any:
+        """Clip gradients. A step whose gradients are not numbers is left out, without waiting for the GPU to know."""
+        norm = super()._clip_grad_norm(model)  # type: ignore[no-untyped-call]
+        if isinstance(norm, Tensor) and norm.is_cuda and self.optimizer is not None:
+            inner: Any = getattr(self.optimizer, "optimizer", self.optimizer)
+            inner.found_inf = (~torch.isfinite(norm)).float().reshape(1)  # a fused AdamW looks at it, as with scalers
+        return norm
+
     def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
         """Strict scores on the development data."""
         training = self.network.training
@@ -244,7 +252,7 @@ def training_arguments(recipe: TrainingRecipe, checkpoints: Path, seed: int) -> 
         lr_scheduler_type="linear",
         max_grad_norm=recipe.max_grad_norm,
         bf16=recipe.bf16 and torch.cuda.is_available(),
-        tf32=True if torch.cuda.is_available() else None,
+        tf32=not recipe.bf16 if torch.cuda.is_available() else None,  # what bf16 leaves in float32 must be exact
         eval_strategy="steps",
         eval_steps=recipe.evaluate_every,
         save_strategy="steps" if recipe.checkpoints else "no",

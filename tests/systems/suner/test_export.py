@@ -87,7 +87,7 @@ def assert_same_proposals(by_torch: Backend, by_onnx: Backend, *, seeds: Sequenc
     for seed in seeds:
         batch = windows(by_torch.subwords, seed=seed)
         everything = proposed(by_torch, batch)
-        assert len({round(score, 3) for score in everything.values()}) > 50
+        assert len({round(score, 3) for score in everything.values()}) > 30
         for floor in (0.0, float(np.median(list(everything.values()))) + 1e-4):
             expected, found = (proposed(backend, batch, floor) for backend in (by_torch, by_onnx))
             assert 0 < len(expected) <= len(everything)

@@ -19,7 +19,7 @@ from onoma.batches import Batch, collate, put_before
 from onoma.config import ModelConfig
 from onoma.decoding import Proposals
 from onoma.subwords import Pieces, Subwords
-from onoma.systems.suner.candidates import dataset_prefix
+from onoma.systems.suner.candidates import dataset_prefix, marker_groups
 from onoma.systems.suner.marking import Candidates, mark
 from onoma.systems.suner.model import Marks, at_words
 from onoma.systems.suner.torch_runtime import DetectorAlone, TorchSuner
@@ -234,6 +234,18 @@ def test_windows_have_no_influence_on_each_other(form: str, family: str, subword
         found = proposed(backend.propose(batch.take(np.array(order)), rows, 0.2))
         expected = {(row, *key[1:]): score for row, window in enumerate(order) for key, score in alone[window].items()}
         assert found == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("family", ["bert", "mpnet"])
+def test_groups_of_windows_change_nothing(family: str, subwords: Subwords, monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = make_backend(subwords, family, form="fused", detection_threshold=0.01, candidates="any")
+    batch = random_batch([[1] * length for length in (1, 9, 2, 0, 5, 3)])
+    together = proposed(backend.propose(batch, type_rows(), 0.0))
+    monkeypatch.setattr("onoma.systems.suner.candidates.MUCH_PADDING", 0)
+    groups = marker_groups(backend.detect(batch, 0.01).spans, len(batch.ids))
+    assert len(groups) > 2
+    assert np.array_equal(np.sort(np.concatenate(groups)), np.arange(sum(map(len, groups))))
+    assert proposed(backend.propose(batch, type_rows(), 0.0)) == pytest.approx(together, abs=1e-5)
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 SEEN_BEFORE = 1  # a shape is recorded when it comes again after that many times
 MOST = 24  # recorded shapes; others run as usual
-MOST_TOKENS = 12_288  # of a recorded batch: larger ones keep the GPU busy anyway, and would hold much memory
+MOST_TOKENS = 8_192  # of a recorded batch: larger ones keep the GPU busy anyway, and would hold much memory
 _GRID = torch.tensor([8, 16, 24, 32, 48, 64, 80, 96, 128, 160, 192, 224, 256, 320, 384, 512])
 
 

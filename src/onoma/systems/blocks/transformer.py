@@ -70,7 +70,7 @@ class Transformer:
         layers = self.encoder.encoder
         bucket = layers.relative_position_bucket(keys[:, None] - queries[..., None], num_buckets=32)
         distance: Tensor = layers.relative_attention_bias(bucket).permute(0, 3, 1, 2)  # (texts, heads, queries, keys)
-        return bias + distance
+        return bias + distance.detach()  # it stays as it was pretrained: its gradient would cost as much as attention
 
     def run(self, x: Tensor, bias: Tensor, memory: Memory | None = None) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
         """All layers; the states, and each layer's keys and values. What is in `memory` can be seen, before x's own."""
@@ -82,15 +82,19 @@ class Transformer:
             kept.append(pair)
         return x, kept
 
-    def run_some(self, x: Tensor, bias: Tensor, memory: Memory, window: Tensor, place: Tensor) -> Tensor:
+    def run_some(
+        self, x: Tensor, bias: Tensor, memory: Memory, window: Tensor, place: Tensor, windows: Tensor | None = None
+    ) -> Tensor:
         """As `run`, for tokens of windows in which they are so few that most of a padded batch would be padding.
 
         Only attention is padded. `x` is (tokens, hidden), and token t stands at `place[t]` of `window[t]` among the
-        places that `bias` (windows, 1 or heads, places, remembered + places) knows of.
+        places that `bias` (windows, 1 or heads, places, remembered + places) knows of. With `windows`, these are
+        only some of those that are remembered.
         """
         if torch.is_autocast_enabled(x.device.type):
             bias = bias.to(torch.get_autocast_dtype(x.device.type))
-        for layer, pair in zip(self.layers, memory, strict=True):
+        for layer, (key, value) in zip(self.layers, memory, strict=True):
+            pair = (key, value) if windows is None else (key[windows], value[windows])
             x = layer.some(x, bias, pair, window, place)
         return x
 

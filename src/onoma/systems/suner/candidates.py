@@ -14,6 +14,9 @@ from onoma.subwords import Subwords
 from onoma.systems.suner.marking import Candidates
 from onoma.systems.suner.options import SunerOptions
 
+GROUPS = np.array([2, 5, 12])  # candidates of a window at most, in each group but the last
+MUCH_PADDING = 1024  # places for candidates that stay empty
+
 
 class Detected(NamedTuple):
     """Candidates and the detector's logits for them."""
@@ -53,6 +56,15 @@ def choose(found: Candidates, logit: NDArray[np.float32], options: SunerOptions)
         rows = np.sort(order[rank < most])
         window, first, last, logit = window[rows], first[rows], last[rows], logit[rows]
     return Detected(Candidates(window, first, last), logit)
+
+
+def marker_groups(spans: Candidates, windows: int) -> list[NDArray[np.int64]]:
+    """Candidates (their numbers) in groups of windows with similarly many of them, where that saves much padding."""
+    counts = np.bincount(spans.window, minlength=windows)
+    if windows * int(counts.max(initial=0)) - len(spans.window) <= MUCH_PADDING:
+        return [np.arange(len(spans.window))]
+    kind = np.searchsorted(GROUPS, counts)[spans.window]
+    return [rows for rows in (np.flatnonzero(kind == number) for number in range(len(GROUPS) + 1)) if len(rows)]
 
 
 def proposals(spans: Candidates, margin: NDArray[np.float32], floor: float, config: ModelConfig) -> Proposals:

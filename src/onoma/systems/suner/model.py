@@ -273,20 +273,28 @@ class Suner(nn.Module):
         return self.transformer.plain(ids, mask)
 
     def marker_states(
-        self, memory: Memory, mask: Tensor, positions: Tensor, roles: Tensor, window: Tensor, place: Tensor
+        self,
+        memory: Memory,
+        mask: Tensor,
+        positions: Tensor,
+        roles: Tensor,
+        window: Tensor,
+        place: Tensor,
+        windows: Tensor | None = None,
     ) -> Tensor:
         """The states of markers alone, against what the text left: exactly those of a pass over both.
 
         Args:
             positions, roles: of markers (windows, markers), with padding.
             window, place: which of them there are (markers,).
+            windows: of which windows of the memory all of this is told; None: of all.
         """
         text_positions = torch.arange(mask.shape[1], device=mask.device)[None].expand(len(mask), -1)
         seen = torch.cat([mask.bool(), roles != 0], dim=1)[:, None].expand(-1, roles.shape[1], -1)
         bias = self.transformer.bias(positions, torch.cat([text_positions, positions], dim=1), seen)
         own = self.markers[roles[window, place] - OPENING]
         x = self.transformer.embed(own, positions[window, place])  # (markers, hidden)
-        return self.transformer.run_some(x, bias, memory, window, place)
+        return self.transformer.run_some(x, bias, memory, window, place, windows)
 
     # --- matching
 

@@ -20,7 +20,7 @@ from onoma.entities import EntityType
 from onoma.subwords import Subwords
 from onoma.systems.blocks.torch_runtime import TorchRuntime
 from onoma.systems.blocks.transformer import Memory
-from onoma.systems.suner.candidates import Detected, choose, known_prefix, lowest_logit, proposals
+from onoma.systems.suner.candidates import Detected, choose, known_prefix, lowest_logit, marker_groups, proposals
 from onoma.systems.suner.marking import Candidates, mark
 from onoma.systems.suner.model import Marks, Suner, at_words
 
@@ -118,16 +118,34 @@ class TorchSuner(TorchRuntime):
         return self.model.match(self.model.text_pass(ids, mask), Marks(*rest), types)
 
     def _match_markers(self, batch: Batch, spans: Candidates, text: _Text, types: Tensor) -> tuple[Tensor, Tensor]:
-        """The same, by a pass of markers alone, against what detection has left of the text."""
+        """The same, by passes of markers alone, against what detection has left of the text.
+
+        Windows with few candidates and windows with many go separately, so that little of a pass is padding.
+        """
+        found = [self._match_group(batch, spans, text, types, rows) for rows in marker_groups(spans, len(batch.ids))]
+        order = torch.argsort(torch.cat([rows for rows, _, _ in found]))
+        sim, nothing = (torch.cat(parts)[order] for parts in list(zip(*found, strict=True))[1:])
+        return sim, nothing
+
+    def _match_group(
+        self, batch: Batch, spans: Candidates, text: _Text, types: Tensor, rows: NDArray[np.int64]
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The numbers of some candidates, and what `_match_markers` gives for them."""
+        window = spans.window[rows]
+        windows, own = np.unique(window, return_inverse=True)
+        some, group = batch.take(windows), Candidates(own.astype(np.int64), spans.first[rows], spans.last[rows])
         tokens = batch.ids.shape[1]
-        marked = mark(batch, spans)
+        marked = mark(some, group)
         place = np.concatenate([marked.opening, marked.closing]) - tokens
         markers = marked.positions[:, tokens:], marked.roles[:, tokens:]
-        arrays = batch.mask, *markers, spans.window, place, *spans.tokens(batch)
-        mask, positions, roles, window, places, first, last = self.copy(arrays)
-        states = self.model.marker_states(text.memory, mask, positions, roles, window.repeat(2), places)
+        arrays = some.mask, *markers, np.tile(group.window, 2), place, windows, rows, window, *group.tokens(some)
+        mask, positions, roles, marker, places, chosen, number, inside, first, last = self.copy(arrays)
+        states = self.model.marker_states(
+            text.memory, mask, positions, roles, marker, places, chosen if len(windows) < len(batch.ids) else None
+        )
         opening, closing = states.chunk(2)
-        return self.model.match_markers(opening, closing, text.states[window, first], text.states[window, last], types)
+        begin, end = text.states[inside, first], text.states[inside, last]
+        return number, *self.model.match_markers(opening, closing, begin, end, types)
 
     def _propose_all(self, batch: Batch, types: Tensor, floor: float) -> Proposals:
         """The one-stage form: every span is a candidate. Windows are taken some at a time, to bound memory."""
