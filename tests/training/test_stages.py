@@ -223,13 +223,17 @@ def test_a_trained_detector_is_taken_over(
     assert not torch.equal(weights_of(tmp_path / "run")["markers"], weights_of(finished)["markers"])
 
 
-@pytest.mark.parametrize("options", [{"hidden": 24}, {"form": "fused", "mined": False}], ids=str)
 def test_a_detector_that_does_not_fit_is_refused(
-    options: dict[str, Any], finished: Path, values: dict[str, Any], data: Path, tmp_path: Path
+    finished: Path, values: dict[str, Any], data: Path, tmp_path: Path
 ) -> None:
-    recipe = recipe_of(values, detector=str(finished / "model"), options=options)
+    recipe = recipe_of(values, detector=str(finished / "model"), options={"hidden": 24})
     with pytest.raises(OnomaError, match="no detector that fits"):
         train(recipe, output=tmp_path / "run", data=data)
+
+
+def test_only_two_stages_take_over_a_detector(finished: Path, values: dict[str, Any]) -> None:
+    with pytest.raises(OnomaError, match="only a two-stage SUNER"):
+        recipe_of(values, detector=str(finished / "model"), options={"form": "fused", "mined": False})
 
 
 def test_a_model_without_a_detector_is_refused(values: dict[str, Any], data: Path, tmp_path: Path) -> None:

@@ -131,6 +131,8 @@ class Recipe(_Strict):
 
     def check(self) -> None:
         """Check what only the system can know."""
+        if self.detector is not None and self.stage_names() != ("detection", "classification"):
+            raise OnomaError("only a two-stage SUNER takes over a detector: leave 'detector' out of this recipe")
         names = self.stage_names()
         unknown = [name for name in self.stages if name not in names]
         if unknown:

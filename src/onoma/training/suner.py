@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from onoma.batches import bucket, collate
+from onoma.config import ModelConfig
 from onoma.decoding import Proposals
 from onoma.entities import Corpus, Entity, EntityType
 from onoma.errors import OnomaError
@@ -32,7 +33,7 @@ from onoma.training.thresholds import calibrate, mean_scores
 MENTION = "mention"
 MOST_MARKED = 32  # candidates of a window in training; of more, some are chosen by chance
 HARD_FROM, MOST_HARD = 0.05, 8  # the detector's mistakes: from which probability on, and how many of a window
-DETECTION_THRESHOLDS = (0.05, 0.1, 0.2, 0.35, 0.5)  # θ1 to choose from
+DETECTION_THRESHOLDS = (0.5, 0.35, 0.2, 0.1, 0.05)  # θ1 to choose from; of equals the first, with fewest candidates
 DETECTION_WEIGHTS = (0.0, 0.3, 1.0)  # and weights of the detector's logit in the score
 MARGINS = np.arange(-4.0, 9.0, 1.0)
 FINE = 0.05  # a scale of scores at which even large margins can be read back from them
@@ -55,7 +56,7 @@ class SunerCollator:
     ) -> None:
         self.subwords, self.options, self.stage, self.seed = subwords, options, stage, seed
         self.asked = AskedTypes(types, subwords, options, most_types=most_types, type_dropout=type_dropout)
-        prefixed = options.dataset_prefix and stage in ("detection", "fused")
+        prefixed = options.dataset_prefix and stage != "classification"
         self.prefixes = [dataset_prefix(name, subwords) for name in corpora] if prefixed else []
 
     def __call__(self, examples: Sequence[Example]) -> Arrays:
@@ -161,7 +162,7 @@ class SunerTraining:
         """Detection is chosen by its own F1 whatever the type, everything else by the F1 of the whole."""
         model, recipe, examples = backend.model, material.recipe, material.examples
         if model.options.dataset_prefix:
-            backend.config.options["datasets"] = list(material.corpora)
+            backend.config.options["datasets"] = self._datasets(backend, material)
         whole = lambda: mean_scores(material.development, backend)  # noqa: E731
         if model.options.form != "two-stage":
             model.select_stage(model.options.form)
@@ -176,6 +177,22 @@ class SunerTraining:
             examples = with_mistakes(examples, backend, material.corpora)
         model.select_stage("classification")
         yield Stage("classification", examples, self._collator(backend, material), whole)
+
+    @staticmethod
+    def _datasets(backend: TorchSuner, material: Material) -> list[str]:
+        """The corpora whose names the detector knows: those of this training, or of the one that it comes from."""
+        recipe = material.recipe
+        names = list(material.corpora)
+        if recipe.detector is not None:
+            names = list(ModelConfig.load(recipe.detector).options.get("datasets", ()))
+        longest = max((len(dataset_prefix(name, backend.subwords)) for name in names), default=0)
+        most = backend.model.transformer.longest
+        if recipe.max_tokens + longest > most:
+            raise OnomaError(
+                f"windows of {recipe.max_tokens} tokens and the names of corpora, up to {longest} tokens, do not fit "
+                f"the encoder's {most} positions: set max_tokens to at most {most - longest}"
+            )
+        return names
 
     @staticmethod
     def _collator(backend: TorchSuner, material: Material) -> SunerCollator:

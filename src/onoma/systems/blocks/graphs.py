@@ -14,10 +14,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-SEEN_BEFORE = 1  # a shape is recorded when it comes again after that many times
-MOST = 24  # recorded shapes; others run as usual
+SEEN_BEFORE = 3  # a shape is recorded when it comes again after that many times
+MOST = 8  # recorded shapes, because each keeps gradients of all weights; others run as usual
 MOST_TOKENS = 8_192  # of a recorded batch: larger ones keep the GPU busy anyway, and would hold much memory
-_GRID = torch.tensor([8, 16, 24, 32, 48, 64, 80, 96, 128, 160, 192, 224, 256, 320, 384, 512])
+_GRID = torch.tensor([8, 16, 32, 48, 64, 96, 128, 192, 256, 320, 384, 512])
 
 
 class Recorded:

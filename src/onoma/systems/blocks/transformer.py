@@ -33,7 +33,7 @@ class Transformer:
         if names is None:
             raise OnomaError(
                 f"markers need an encoder whose layers are known, with 'gelu' as activation: {', '.join(FAMILIES)}; "
-                f"{self.config.model_type!r} is not among them"
+                f"this one is {self.config.model_type!r} with {getattr(self.config, 'hidden_act', 'another')!r}"
             )
         self.offset = self.config.pad_token_id + 1 if names.counts_padding else 0
         self.layers = [_Layer(layer, names, self.config) for layer in encoder.encoder.layer]

@@ -179,7 +179,7 @@ class Suner(nn.Module):
         type_ids: Tensor | None = None,
         type_mask: Tensor | None = None,
     ) -> dict[str, Tensor]:
-        """The loss of a training batch, as `onoma.systems.suner.collating` builds it.
+        """The loss of a training batch, as `onoma.training.suner` builds it.
 
         Args:
             gold: mentions of whatever type: rows (window, first word, last word), each once.
@@ -222,9 +222,12 @@ class Suner(nn.Module):
 
     def _paper_loss(self, sim: Tensor, gold: Tensor, known: Tensor) -> Tensor:
         """Equation 13; other types of the same span are left out of the denominator."""
-        against = torch.logsumexp(sim.masked_fill(gold | ~known, -1e4), dim=-1, keepdim=True)
+        negatives = ~gold & known
+        against = torch.logsumexp(sim.masked_fill(~negatives, -1e4), dim=-1, keepdim=True)
         if self.options.positive_in_denominator:
             against = torch.logaddexp(sim, against)
+        else:  # as printed; a span without a negative then has nothing to be told from
+            gold = gold & negatives.any(-1, keepdim=True)
         return (against - sim).masked_fill(~gold, 0.0).sum() / gold.sum().clamp(min=1)
 
     def _one_stage_loss(

@@ -66,9 +66,9 @@ class TorchSuner(TorchRuntime):
         """Candidate spans and types whose score reaches `floor`."""
         self.ready()
         asked = torch.as_tensor(types, device=self.device)
-        if self.model.options.form == "one-stage":
-            return self._propose_all(batch, asked, floor)
         prefixed = put_before(batch, self.prefix)
+        if self.model.options.form == "one-stage":
+            return self._propose_all(prefixed, asked, floor)
         detected, text = self._detect(prefixed, self.model.options.detection_threshold)
         if not len(detected.logit):
             return proposals(detected.spans, np.zeros((0, len(types)), np.float32), floor, self.config)
