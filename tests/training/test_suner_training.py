@@ -203,14 +203,14 @@ def test_windows_without_mentions_make_a_batch(subwords: Subwords) -> None:
 
 @pytest.mark.parametrize("stage", ["detection", "classification", "fused", "one-stage"])
 @pytest.mark.parametrize("wanted", [True, False])
-def test_the_name_of_its_corpus_stands_before_a_text_that_is_detected_in(
+def test_the_name_of_its_corpus_stands_before_a_text_except_between_markers(
     stage: Any, wanted: bool, examples: list[Example], subwords: Subwords
 ) -> None:
     chosen = [examples[0], replace(examples[1], corpus=1)]
     batch = collator(subwords, stage, dataset_prefix=wanted)(chosen)
     prefixes = [dataset_prefix(name, subwords) for name in ("the_small", "other")]
     for row, (example, prefix) in enumerate(zip(chosen, prefixes, strict=True)):
-        before = prefix if wanted and stage in ("detection", "fused") else []
+        before = prefix if wanted and stage != "classification" else []
         text = [subwords.first, *before, *example.pieces.ids.tolist(), subwords.last]
         assert batch["ids"][row, : len(text)].tolist() == text
         assert batch["first"][row, 0] == 1 + len(before)
