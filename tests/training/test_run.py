@@ -25,11 +25,12 @@ from onoma.decoding import Proposals
 from onoma.subwords import Subwords
 from onoma.systems.binder.torch_runtime import TorchBinder
 from onoma.training.development import DevelopmentSet
+from onoma.training.loading import partly_known
 from onoma.training.progress import ProgressBar
 from onoma.training.recipe import load_recipe
 from onoma.training.run import train
 from onoma.training.sampling import BucketedBatches
-from tiny import TYPES, documents
+from tiny import TYPES, document, documents
 
 torch.set_num_threads(1)
 STEPS, EVERY, KILLED_AT = 60, 20, 33  # killed, and resumed at 20, in the middle of an epoch
@@ -246,6 +247,26 @@ def test_two_corpora_with_types_of_their_own(
     assert metrics["examples"]["windows"] + metrics["examples"]["dropped_windows"] == 8 + 20
     assert shares[0] == pytest.approx(2 * 8 / (2 * 8 + metrics["examples"]["windows"] - 8))
     assert set(ModelConfig.load(tmp_path / "run" / "model").types) == {one.name for one in TYPES}
+
+
+def test_the_sigmoid_objective_learns_too(values: dict[str, Any], data: Path, tmp_path: Path) -> None:
+    changed = deepcopy(values)
+    changed["options"] |= {"objective": "sigmoid"}
+    changed["training"] |= {"checkpoints": False, "max_steps": 160, "evaluate_every": 40}
+    train(load_recipe(changed), output=tmp_path / "run", data=data)
+    assert metrics_of(tmp_path / "run")["test"]["small"]["f1"] > 80
+
+
+def test_documents_tell_only_of_types_that_go_with_their_own(values: dict[str, Any], tmp_path: Path) -> None:
+    films = [document("[film|Alien] by [director|Scott] ."), document("[film|Jaws] in Oslo .")]
+    trips = [
+        document("To [city|Rome] on [day|Monday] ."),
+        document("On [day|Friday] with [film|Jaws] ."),
+        document("Hi ."),
+    ]
+    corpus = partly_known(Corpus("talk", [*films, *trips]))
+    found = [set(one.annotated or ()) for one in corpus]
+    assert found == [{"film", "director"}, {"film", "director", "day"}, {"city", "day"}, {"film", "day"}, set()]
 
 
 def test_development_scores_leave_unknown_types_out(subwords: Subwords) -> None:

@@ -38,10 +38,33 @@ def _load_one(one: CorpusRecipe, recipe: DataRecipe, root: Path, part: str) -> C
     if cut_dev and part != "test":
         corpus = split(corpus, {"train": 1 - one.dev_share, "dev": one.dev_share}, seed=0)[part]
     corpus = _limited(corpus, {"train": one.limit, "dev": one.dev_limit}.get(part), one.sample)
+    if one.known == "together" and part == "train":
+        corpus = partly_known(corpus)
     inventory = Inventory.load()
     if names == "inventory" and corpus.name in inventory.corpora:  # others name and describe their types themselves
         corpus = inventory.unify(corpus, language="zh" if recipe.language == "zh" else "en")
     return corpus
+
+
+def partly_known(corpus: Corpus) -> Corpus:
+    """The corpus for training, where a document tells only of types that go together with those that it has.
+
+    In a corpus of dialogues about many services, each utterance is annotated for its own service alone: a city may
+    well stand in one about films, without a mark. So the types that are known of a document are those that stand
+    together with all of its own somewhere in the corpus; nothing is known of a document without mentions.
+    """
+    together: dict[str, set[str]] = {}
+    present = [{entity.label for entity in document.entities} for document in corpus]
+    for labels in present:
+        for label in labels:
+            together.setdefault(label, set()).update(labels)
+    documents = []
+    for document, labels in zip(corpus, present, strict=True):
+        known = set.intersection(*(together[label] for label in labels)) if labels else set()
+        if document.annotated is not None:
+            known &= document.annotated
+        documents.append(replace(document, annotated=frozenset(known)))
+    return replace(corpus, documents=documents)
 
 
 def _limited(corpus: Corpus, limit: int | None, sample: int) -> Corpus:

@@ -34,6 +34,7 @@ class CorpusRecipe(_Strict):
     sample: NonNegativeInt = 0  # another number, another choice
     dev_limit: PositiveInt | None = None  # documents of dev, likewise
     names: Literal["inventory", "natural", "labels"] | None = None  # other than the others have
+    known: Literal["all", "together"] = "all"  # which types a document says something of; see `partly_known`
     share: float = Field(default=1.0, gt=0)  # how much more often its windows are drawn than its size says
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from onoma.systems.blocks.contrast import contrast
+from onoma.systems.blocks.contrast import contrast, yes_or_no
 
 torch.set_num_threads(1)
 
@@ -136,3 +136,24 @@ def test_large_similarities_do_not_overflow() -> None:
     entity, threshold = contrast(sim, torch.zeros(1, 1), gold, everywhere, torch.ones(1, 1, dtype=torch.bool))
     assert float(entity) == pytest.approx(math.log(2), rel=1e-4)
     assert float(threshold) == pytest.approx(300.0)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 1.0, 2.0]))
+def test_yes_or_no_is_the_sum_that_its_docstring_writes(seed: int, focus: float) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    margin = 3 * torch.randn(2, 3, 4, generator=generator)
+    gold = torch.rand(2, 3, 4, generator=generator) < 0.3
+    candidate = torch.rand(2, 1, 4, generator=generator) < 0.8
+    known = torch.rand(2, 3, generator=generator) < 0.7
+    total, count = 0.0, 0
+    for window in range(2):
+        for kind in range(3):
+            for place in range(4):
+                if not (known[window, kind] and candidate[window, 0, place]):
+                    continue
+                p = 1 / (1 + math.exp(-float(margin[window, kind, place])))
+                if gold[window, kind, place]:
+                    total, count = total - (1 - p) ** focus * math.log(p), count + 1
+                else:
+                    total -= p**focus * math.log(1 - p)
+    assert float(yes_or_no(margin, gold, candidate, known, focus)) == pytest.approx(total / max(count, 1), abs=1e-4)

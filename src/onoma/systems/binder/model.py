@@ -21,7 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from onoma.systems.binder.options import BinderOptions
-from onoma.systems.blocks.contrast import contrast
+from onoma.systems.blocks.contrast import contrast, yes_or_no
 from onoma.systems.blocks.encoders import encoding, mean_pool
 from onoma.systems.blocks.graphs import Recorded
 
@@ -230,7 +230,10 @@ class Binder(nn.Module):
         return anchor
 
     def loss(self, sims: Similarities, words: Tensor, gold: Tensor, known: Tensor) -> Tensor:
-        """Equation 10. `gold` has rows (window, first word, last word, type); `known` is (windows, types)."""
+        """Equation 10, or the sigmoid objective on spans alone.
+
+        `gold` has rows (window, first word, last word, type); `known` is (windows, types).
+        """
         windows, types, length, widths = sims.span.shape
         window, first, last, kind = gold.T
         place = torch.arange(length, device=words.device)
@@ -242,6 +245,9 @@ class Binder(nn.Module):
         ends = _flags((windows, types, length), words, window, kind, last)
         window, first, last, kind = narrow.T
         spans = _flags((windows, types, length, widths), words, window, kind, first, last - first)
+        if self.options.objective == "sigmoid":
+            margin = (sims.span - sims.span_anchor[..., None, None]).flatten(2)
+            return yes_or_no(margin, spans.flatten(2), fits.flatten(1)[:, None], known, self.options.focus)
         dynamic = self.options.thresholds != "tuned"
         parts = [
             contrast(sims.start, sims.start_anchor if dynamic else None, starts, exists[:, None], known),

@@ -25,6 +25,8 @@ class BinderOptions:
     pooling: Literal["first", "mean"] = "first"  # how the type encoder's states become one vector
     weights: tuple[float, float, float] = (0.2, 0.2, 0.6)  # α, γ, λ of equation 10
     beta: float = 0.5  # of equations 8 and 9
+    objective: Literal["contrast", "sigmoid"] = "contrast"  # sigmoid (ours): each span and type is a yes or no
+    focus: float = 2.0  # of the sigmoid objective: how much less what is already clear counts
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> BinderOptions:

@@ -41,5 +41,19 @@ def contrast(
     return entity, _mean(against - anchor, known)
 
 
+def yes_or_no(margin: Tensor, gold: Tensor, candidate: Tensor, known: Tensor, focus: float) -> Tensor:
+    """Binary cross-entropy of every place and type, with less weight on what is already clear (focal loss):
+
+        loss = ( Σ_gold -(1 - p)^focus log p  +  Σ_others -p^focus log(1 - p) ) / number of gold places
+
+    where p = sigmoid(margin). Arguments are those of `contrast`, except that `margin` is over the threshold.
+    """
+    chosen = candidate & known.unsqueeze(-1)
+    signed = torch.where(gold, margin, -margin)
+    wrong = torch.sigmoid(-signed.detach())  # how far from clear
+    loss = wrong**focus * torch.nn.functional.softplus(-signed)
+    return loss.masked_fill(~chosen, 0.0).sum() / (gold & chosen).sum().clamp(min=1)
+
+
 def _mean(values: Tensor, chosen: Tensor) -> Tensor:
     return values.masked_fill(~chosen, 0.0).sum() / chosen.sum().clamp(min=1)
