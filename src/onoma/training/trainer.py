@@ -61,6 +61,13 @@ class StageTrainer(Trainer):
         prepared: DataLoader[Any] = self.accelerator.prepare_data_loader(loader)
         return prepared
 
+    def training_step(self, model: nn.Module, *arguments: Any, **options: Any) -> Tensor:
+        """One step; what the model's passes have noted is recorded before it begins."""
+        for one in getattr(self.network, "passes", ()):
+            one.record()
+        loss: Tensor = super().training_step(model, *arguments, **options)
+        return loss
+
     def _prepare_inputs(self, inputs: Any) -> dict[str, Tensor]:
         """Arrays on the device, by a single copy for all of their numbers."""
         return to_device(inputs, self.args.device)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -20,11 +20,21 @@ MOST_TOKENS = 8_192  # of a recorded batch: larger ones keep the GPU busy anyway
 _GRID = torch.tensor([8, 16, 32, 48, 64, 96, 128, 192, 256, 320, 384, 512])
 
 
+class _Sample(NamedTuple):
+    """What a pass was given, and the precision that it ran in where that was chosen automatically."""
+
+    tensors: list[Tensor]
+    automatic: torch.dtype | None
+
+
 class Recorded:
     """A function of a module and of tensors (rows, columns, ...), recorded and replayed where that is possible.
 
     The function must give a tensor (rows, columns, ...), must not wait for the GPU, and rows and columns that are
     all zero must not change the others. Other than in training on one GPU it is simply called.
+
+    A shape that has come often enough is noted, and recorded by `record`, which training calls between steps:
+    a recording fails while another pass through the same weights waits for its gradients.
     """
 
     def __init__(self, module: nn.Module, function: Callable[..., Tensor]) -> None:
@@ -36,6 +46,7 @@ class Recorded:
         self.enabled = enabled
         self.seen: Counter[tuple[int, ...]] = Counter()
         self.recordings: dict[tuple[int, ...], nn.Module] = {}
+        self.noted: dict[tuple[int, ...], _Sample] = {}
         self.pool: tuple[int, int] | None = None
 
     def __call__(self, *tensors: Tensor) -> Tensor:
@@ -47,24 +58,32 @@ class Recorded:
         padded = [F.pad(one, (0, shape[1] - columns, 0, shape[0] - rows)) for one in tensors]
         self.seen[shape] += 1
         if self._worth_recording(shape):
-            self.recordings[shape] = self._record(padded)
+            automatic = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else None
+            self.noted[shape] = _Sample([one.clone() for one in padded], automatic)
         run = self.recordings.get(shape, self.function)
         result: Tensor = run(*padded)
         return result[:rows, :columns]
 
     def _worth_recording(self, shape: tuple[int, int]) -> bool:
         small = shape[0] * shape[1] <= MOST_TOKENS
-        return small and shape not in self.recordings and self.seen[shape] > SEEN_BEFORE and len(self.recordings) < MOST
+        room = len(self.recordings) + len(self.noted) < MOST
+        return small and room and self.seen[shape] >= SEEN_BEFORE and shape not in self.recordings | self.noted
 
-    def _record(self, tensors: list[Tensor]) -> nn.Module:
+    def record(self) -> None:
+        """Record the shapes that are noted; only between steps."""
+        for shape, sample in self.noted.items():
+            self.recordings[shape] = self._record(sample)
+        self.noted.clear()
+
+    def _record(self, sample: _Sample) -> nn.Module:
         if self.pool is None:
             self.pool = torch.cuda.graph_pool_handle()
         call = _Pass(self.module, self.function)
+        dtype = sample.automatic or torch.bfloat16
         # The cache of converted weights must not be used by what is recorded.
-        with torch.autocast("cuda", torch.get_autocast_dtype("cuda"), torch.is_autocast_enabled("cuda"), False):
-            samples = tuple(one.clone() for one in tensors)
+        with torch.autocast("cuda", dtype, enabled=sample.automatic is not None, cache_enabled=False):
             record: Any = torch.cuda.make_graphed_callables
-            record(call, samples, allow_unused_input=True, pool=self.pool)  # changes its `forward`
+            record(call, tuple(sample.tensors), allow_unused_input=True, pool=self.pool)  # changes its `forward`
         return call
 
 
