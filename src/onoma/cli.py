@@ -19,6 +19,7 @@ import typer
 
 from onoma import __version__
 from onoma.cli_bench import bench
+from onoma.cli_shrink import shrinking
 from onoma.errors import OnomaError
 
 app = typer.Typer(
@@ -31,6 +32,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(bench, name="bench")
+app.add_typer(shrinking)
 FORMAT_NAMES = "jsonl, tokens, conll, brat, doccano, gliner, spacy or pubtator"
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
 Model = Annotated[

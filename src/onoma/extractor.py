@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from itertools import tee
 from pathlib import Path
 from typing import TypedDict, Unpack, get_args, overload
@@ -17,12 +18,17 @@ from onoma.chunks import Proposed, chunks, prepare, propose
 from onoma.config import ModelConfig
 from onoma.data.files import atomic_folder
 from onoma.decoding import Overlap
-from onoma.entities import Document, Entity
+from onoma.entities import Document, Entity, EntityType
 from onoma.errors import OnomaError
 from onoma.hub import find_model, upload
+from onoma.label_names import LabelNames, told_config
 from onoma.type_cache import TypeCache, model_digest
 from onoma.word_tokens import WordTokens
 
+Ask = Callable[[Sequence[str]], Proposed]
+
+ROUTED = "routed"
+"""What folders with several models name as their system."""
 _CHUNK = 16  # batches whose texts are sorted by length together
 
 
@@ -47,7 +53,15 @@ def load(
     >>> onoma.load().extract("Tom flew to Paris.", ["person", "city"])  # doctest: +SKIP
     """
     folder = find_model(name_or_folder)
-    extractor = Extractor(load_backend(folder, backend, device, threads), folder, cache_dir)
+    config = ModelConfig.load(folder)
+    extractor: Extractor
+    if config.system == ROUTED:
+        from onoma.routing import RoutedExtractor  # single models do without it
+
+        one = partial(load, backend=backend, device=device, threads=threads, cache_dir=cache_dir)
+        extractor = RoutedExtractor(folder, config, one)
+    else:
+        extractor = Extractor(load_backend(folder, backend, device, threads), folder, cache_dir)
     return extractor if style is None else extractor.in_style(style)
 
 
@@ -66,9 +80,15 @@ class Extractor:
     def __init__(
         self, backend: Backend, folder: str | os.PathLike[str], cache_dir: str | os.PathLike[str] | None = None
     ) -> None:
-        self.backend, self.folder = backend, Path(folder)
+        self._backend, self.folder = backend, Path(folder)
         cache = None if cache_dir is None else Path(cache_dir) / model_digest(folder, backend.name)
         self._types, self._words = TypeCache(backend, cache), WordTokens(backend.subwords)
+        self._names = LabelNames(folder, backend.config.options.get("language"))
+
+    @property
+    def backend(self) -> Backend:
+        """What runs the model."""
+        return self._backend
 
     @property
     def config(self) -> ModelConfig:
@@ -85,8 +105,11 @@ class Extractor:
         if corpus not in self.styles:
             known = f"it knows: {', '.join(self.styles)}" if self.styles else "it was trained without names of corpora"
             raise OnomaError(f"this model has no style {corpus!r}; {known}")
+        return self._styled(corpus)
+
+    def _styled(self, corpus: str) -> Extractor:
         styled = copy(self)
-        styled.backend = self.backend.style(corpus)
+        styled._backend = self._backend.style(corpus)
         return styled
 
     @overload  # a string is an iterable of strings, too, but one text
@@ -177,13 +200,15 @@ class Extractor:
             raise OnomaError(f"texts must be an iterable of strings, got {type(texts).__name__}")
         if batch_size < 1:
             raise OnomaError(f"batch_size must be at least 1, got {batch_size}")
-        types = asked_types(labels)
-        lowest = limits(types, threshold, self.config)
-        rows = self._types.rows(types)
-        return (
-            propose(prepare(chunk, self._words, self.config), self.backend, rows, lowest, batch_size)
-            for chunk in chunks(texts, batch_size * _CHUNK)
-        )
+        ask = self._asking(asked_types(labels), threshold, batch_size)
+        return (ask(chunk) for chunk in chunks(texts, batch_size * _CHUNK))
+
+    def _asking(self, types: Sequence[EntityType], threshold: Threshold | None, batch_size: int) -> Ask:
+        """What gives the proposals for a chunk of texts, with all that is the same for every chunk done."""
+        told = self._names.told(types)
+        lowest = limits(types, threshold, told_config(self.config, types, told))
+        rows = self._types.rows(told)
+        return lambda texts: propose(prepare(texts, self._words, self.config), self.backend, rows, lowest, batch_size)
 
     @classmethod
     def from_pretrained(cls, name_or_folder: str | os.PathLike[str]) -> Extractor:
@@ -194,7 +219,10 @@ class Extractor:
         """Write the model into a new folder."""
         with atomic_folder(folder) as temporary:
             shutil.copytree(self.folder, temporary, ignore=shutil.ignore_patterns(".*"), dirs_exist_ok=True)
-            self.config.save(temporary)
+            self._save_config(temporary)
+
+    def _save_config(self, folder: Path) -> None:
+        self.config.save(folder)
 
     def push_to_hub(self, repo_id: str, *, private: bool = False) -> str:
         """Put the model on the hub, and return its address there."""

@@ -243,7 +243,7 @@ def test_groups_of_windows_change_nothing(family: str, subwords: Subwords, monke
     together = proposed(backend.propose(batch, type_rows(), 0.0))
     monkeypatch.setattr("onoma.systems.suner.candidates.MUCH_PADDING", 0)
     groups = marker_groups(backend.detect(batch, 0.01).spans, len(batch.ids))
-    assert len(groups) > 2
+    assert len(groups) > 1
     assert np.array_equal(np.sort(np.concatenate(groups)), np.arange(sum(map(len, groups))))
     assert proposed(backend.propose(batch, type_rows(), 0.0)) == pytest.approx(together, abs=1e-5)
 

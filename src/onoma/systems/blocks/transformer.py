@@ -7,7 +7,7 @@ same weights are run with all of that in the open; with plain positions the resu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -108,7 +108,7 @@ class _Layer:
     """One layer: attention and feed-forward, each followed by a layer norm."""
 
     def __init__(self, layer: nn.Module, names: LayerNames, config: Any) -> None:
-        part = layer.get_submodule
+        part: Callable[[str], Any] = layer.get_submodule
         self.query, self.key, self.value = part(names.query), part(names.key), part(names.value)
         self.output, self.norm = part(names.output), part(names.norm)
         self.inner, self.outer, self.outer_norm = part(names.inner), part(names.outer), part(names.outer_norm)
@@ -125,10 +125,15 @@ class _Layer:
     def some(self, x: Tensor, bias: Tensor, memory: tuple[Tensor, Tensor], window: Tensor, place: Tensor) -> Tensor:
         """See `Transformer.run_some`."""
         windows, _, places, _ = bias.shape
-        padded = x.new_zeros((3, windows, places, x.shape[-1]), dtype=memory[0].dtype)
-        for number, part in enumerate((self.query, self.key, self.value)):
-            padded[number, window, place] = part(x).to(padded.dtype)
-        query, key, value = (self._heads(one) for one in padded)
+        parts = (
+            self.query,
+            self.key,
+            self.value,
+        )  # all in one product: so few tokens are done before the next is asked
+        together = F.linear(x, torch.cat([one.weight for one in parts]), torch.cat([one.bias for one in parts]))
+        padded = together.new_zeros((windows, places, together.shape[-1]))
+        padded[window, place] = together
+        query, key, value = (self._heads(one) for one in padded.chunk(3, dim=-1))
         mixed = self._attend(query, key, value, bias, memory)
         return self._feed_forward(x, mixed.transpose(1, 2)[window, place].flatten(1))
 

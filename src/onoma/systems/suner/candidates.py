@@ -14,7 +14,7 @@ from onoma.subwords import Subwords
 from onoma.systems.suner.marking import Candidates
 from onoma.systems.suner.options import SunerOptions
 
-GROUPS = np.array([2, 5, 12])  # candidates of a window at most, in each group but the last
+GROUPS = np.array([4])  # candidates of a window at most, in each group but the last; each group is a pass of its own
 MUCH_PADDING = 1024  # places for candidates that stay empty
 
 
