@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -240,6 +241,18 @@ def test_thresholds_of_the_configuration_count(tiny_model: Path, ner: Extractor,
     replace(ner.config, thresholds={"city": 1.0}).save(tmp_path / "strict")
     strict = onoma.load(tmp_path / "strict")
     assert found(strict.extract("Tom flew to Paris .", ["person", "city"])) == [("Tom", "person")]
+
+
+def test_labels_are_asked_in_the_language_of_the_model(ner: Extractor, tmp_path: Path) -> None:
+    ner.save_pretrained(tmp_path / "english")
+    replace(ner.config, options={**ner.config.options, "language": "en"}).save(tmp_path / "english")
+    names = {"人名": ["person", "a human being with a name"], "城市": ["city", "a large town"]}
+    (tmp_path / "english" / "labels.json").write_text(json.dumps(names), "utf-8")
+    english = onoma.load(tmp_path / "english", backend="torch", device="cpu")
+    labels = ["城市", EntityType("人名", threshold=0.4)]
+    assert found(english.extract("Tom flew to Paris .", labels)) == [("Tom", "人名"), ("Paris", "城市")]
+    assert english.extract("Tom flew to Paris .", labels, threshold={"人名": 1.0, "城市": 1.0}) == []
+    assert english.extract(TEXT, NAMES) == ner.extract(TEXT, NAMES)
 
 
 def test_importing_onoma_and_its_extractor_is_light() -> None:

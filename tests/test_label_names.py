@@ -69,7 +69,7 @@ def test_a_damaged_file_is_explained(tmp_path: Path, content: str) -> None:
 
 
 def test_an_unknown_language_is_explained(tmp_path: Path) -> None:
-    with pytest.raises(OnomaError, match="one of en, zh, config.json says 'fr'"):
+    with pytest.raises(OnomaError, match=r"one of en, zh, config\.json says 'fr'"):
         LabelNames(tmp_path, "fr")
 
 

@@ -60,7 +60,7 @@ class LabelNames:
             return _inventory_names(self.language)
         try:
             names: dict[str, list[str]] = json.loads(path.read_text("utf-8"))
-            if not all([type(part) for part in pair] == [str, str] for pair in names.values()):
+            if not all(isinstance(pair, list) and list(map(type, pair)) == [str, str] for pair in names.values()):
                 raise ValueError("a label has a name and a description")
         except (ValueError, TypeError, AttributeError) as error:
             raise OnomaError(f"{path} is damaged ({error}); save or download the model again") from error

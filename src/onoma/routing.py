@@ -67,7 +67,10 @@ class Route:
         """The model of this route."""
         with self._lock:
             if self._extractor is None:
-                self._extractor = self._load(self.folder)
+                extractor = self._load(self.folder)
+                if isinstance(extractor, RoutedExtractor):
+                    raise OnomaError(f"{self.folder} holds several models itself; a route leads to a single one")
+                self._extractor = extractor
             return self._extractor
 
     @property
@@ -99,15 +102,9 @@ class RoutedExtractor(Extractor):
     """
 
     def __init__(self, folder: str | os.PathLike[str], config: ModelConfig, load: Callable[[Path], Extractor]) -> None:
-        def load_single(folder: Path) -> Extractor:
-            extractor = load(folder)
-            if isinstance(extractor, RoutedExtractor):
-                raise OnomaError(f"{folder} holds several models itself; a route leads to a single one")
-            return extractor
-
         self.folder = Path(folder)
         self._share = _read_share(config, self.folder)
-        self._routes = tuple(Route(*route, load_single) for route in _read_routes(config, self.folder))
+        self._routes = tuple(Route(*route, load) for route in _read_routes(config, self.folder))
 
     @property
     def backend(self) -> Backend:

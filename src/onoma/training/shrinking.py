@@ -9,13 +9,14 @@ What is kept is copied, not trained: the small encoder is worth little before it
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from tokenizers import Tokenizer
@@ -46,6 +47,7 @@ CHARACTERS = (
 MARKERS = ("[unused1]", "[unused2]")
 """Tokens without a meaning of their own that systems put around mentions."""
 _BATCH = 10_000  # words that are tokenised at once
+_MIXTURE = (128, 62)  # texts and their tokens for the choice of neurons
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,23 +94,22 @@ def shrink(
     """Write a smaller copy of a pretrained encoder into a new folder, which `encoder:` of a recipe may name.
 
     `layers` are kept in the given order, counted from 0. Without a `vocabulary`, all tokens are kept. Of each
-    feed-forward part, the `inner` neurons with the greatest weights stay.
+    feed-forward part, the `inner` neurons stay that change the states most, on tokens as frequent as in the texts.
     """
     with atomic_folder(output) as folder:
         model: Any = load_encoder(encoder)
         if model.config.model_type != "bert":
             kind = model.config.model_type
-            raise OnomaError(
-                f"{encoder!s} is an encoder of the kind {kind!r}; only those like BERT can be made smaller"
-            )
-        before = _size(model)
-        _keep_layers(model, layers)
-        if inner is not None:
-            _keep_neurons(model, inner)
+            raise OnomaError(f"{encoder!s} is an encoder of the kind {kind!r}; only those like BERT can be shrunk")
+        before, path = _size(model), folder / "tokenizer.json"
         save_tokenizer(str(encoder), folder)
-        unknown = _cut_vocabulary(model, folder / "tokenizer.json", vocabulary) if vocabulary else (None, None)
+        _keep_layers(model, layers)
+        _require_neurons(model.config, inner)  # before long work
+        usage = None if vocabulary is None else _cut_vocabulary(model, path, vocabulary)
+        if inner is not None:
+            _keep_neurons(model, inner, _mixture(Tokenizer.from_file(str(path)), usage and usage.tokens))
         model.save_pretrained(folder)
-    return Report(before, _size(model), *unknown)
+    return Report(before, _size(model), usage and usage.unknown_before, usage and usage.unknown)
 
 
 def texts_of(sources: Iterable[str]) -> Iterator[str]:
@@ -142,32 +143,78 @@ def _keep_layers(model: Any, layers: Sequence[int]) -> None:
     model.config.num_hidden_layers = len(layers)
 
 
-@torch.no_grad()
-def _keep_neurons(model: Any, inner: int) -> None:
-    """A neuron counts as much as it can change the state: by the lengths of what it reads and writes with."""
-    size = model.config.intermediate_size
-    if not 1 <= inner <= size:
+def _require_neurons(config: Any, inner: int | None) -> None:
+    size = config.intermediate_size
+    if inner is not None and not 1 <= inner <= size:
         raise OnomaError(f"the encoder has {size} neurons in each feed-forward part; keep 1 to {size}, not {inner}")
-    for layer in model.encoder.layer:
+
+
+@torch.no_grad()
+def _keep_neurons(model: Any, inner: int, ids: Tensor) -> None:
+    """Keep the neurons that write most: by the root mean square of their activation times the length of their output.
+
+    Weights alone do not tell: among neurons of great weight are many that are hardly ever active.
+    """
+    written = _output_lengths(model, ids)
+    for layer, lengths in zip(model.encoder.layer, written, strict=True):
         reading, writing = layer.get_submodule(NAMES.inner), layer.get_submodule(NAMES.outer)
-        importance = reading.weight.norm(dim=1) * writing.weight.norm(dim=0)
-        kept = importance.topk(inner).indices.sort().values
+        kept = lengths.topk(inner).indices.sort().values
         reading.weight, reading.bias = _parameter(reading.weight[kept]), _parameter(reading.bias[kept])
         writing.weight = _parameter(writing.weight[:, kept])
         reading.out_features = writing.in_features = inner
     model.config.intermediate_size = inner
 
 
-def _cut_vocabulary(model: Any, path: Path, vocabulary: Vocabulary) -> tuple[float, float]:
-    """Cut the tokenizer and the table of words; returns the share of unknown tokens before and after."""
+def _output_lengths(model: Any, ids: Tensor) -> list[Tensor]:
+    """How much each neuron of each layer writes for texts of these tokens."""
+    found: list[Tensor] = []
+
+    def keep(writing: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        weight: Any = writing.weight
+        found.append(inputs[0].square().mean((0, 1)).sqrt() * weight.norm(dim=0))
+
+    hooks = [layer.get_submodule(NAMES.outer).register_forward_pre_hook(keep) for layer in model.encoder.layer]
+    model.eval()(input_ids=ids, attention_mask=torch.ones_like(ids))
+    for hook in hooks:
+        hook.remove()
+    return found
+
+
+def _mixture(tokenizer: Tokenizer, tokens: Mapping[str, int] | None) -> Tensor:
+    """Texts out of tokens by chance, as frequent as they are; without texts, all are alike. Their order hardly counts.
+
+    Returns numbers of tokens, (texts, tokens).
+    """
+    numbers = tokenizer.get_vocab()
+    weights = torch.zeros(max(numbers.values()) + 1)
+    for token, number in numbers.items():
+        weights[number] = 1 if tokens is None else tokens.get(token, 0)
+    drawn = torch.multinomial(weights, math.prod(_MIXTURE), True, generator=torch.Generator().manual_seed(0))
+    edges = [torch.full((_MIXTURE[0], 1), number) for number in tokenizer.encode("").ids]
+    return torch.cat([*edges[:1], drawn.view(_MIXTURE), *edges[1:]], dim=1)
+
+
+class _Usage(NamedTuple):
+    """What texts use of a vocabulary, and the share of it that is unknown: before it was cut, and now."""
+
+    tokens: Counter[str]
+    unknown_before: float
+    unknown: float
+
+
+def _cut_vocabulary(model: Any, path: Path, vocabulary: Vocabulary) -> _Usage:
+    """Cut the tokenizer and the table of words."""
     words = _count_words(vocabulary.texts)
+    if not words:
+        raise OnomaError("there is no word in the texts that tell which tokens to keep; give other texts")
     whole = Tokenizer.from_file(str(path))
     if not isinstance(whole.model, WordPiece):
         raise OnomaError("the tokenizer of the encoder is no WordPiece model; the vocabulary of others cannot be cut")
-    tokens = _count_tokens(whole, words)
-    _keep_tokens(model, _renumber(path, _kept_tokens(whole, tokens, vocabulary.least)))
-    unknown, cut = whole.model.unk_token, _count_tokens(Tokenizer.from_file(str(path)), words)
-    return tokens[unknown] / max(tokens.total(), 1), cut[unknown] / max(cut.total(), 1)
+    before = _count_tokens(whole, words)
+    _keep_tokens(model, _renumber(path, _kept_tokens(whole, before, vocabulary.least)))
+    after = _count_tokens(Tokenizer.from_file(str(path)), words)
+    shares = (tokens[whole.model.unk_token] / max(tokens.total(), 1) for tokens in (before, after))
+    return _Usage(after, *shares)
 
 
 def _keep_tokens(model: Any, numbers: Mapping[int, int]) -> None:
