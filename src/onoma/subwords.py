@@ -12,10 +12,13 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, normalizers
 
 from onoma.errors import OnomaError
 from onoma.text.words import Spans
+
+PLAIN = {"\u201c": '"', "\u201d": '"', "\u2018": "'", "\u2019": "'", "\u2014": "-", "\u2026": "."}
+"""Signs that print uses, and plain ones for them."""
 
 _PIECE = 2048  # words handed to the tokenizer at once, so that a huge document is never held as strings
 
@@ -93,6 +96,28 @@ class Subwords:
         """The same, each text as a list of its own length."""
         encoded = [encoding.ids for encoding in self.tokenizer.encode_batch(list(texts))]
         return [ids if len(ids) <= longest else [*ids[: longest - 1], self.last] for ids in encoded]
+
+
+def mend(tokenizer: Tokenizer) -> bool:
+    """Let a tokenizer read signs that its vocabulary lacks but has near relatives of; whether anything had to be done.
+
+    Some Chinese encoders have small letters only, yet their tokenizer leaves capital ones as they are, so that every
+    word with one becomes unknown; and they have straight quotes only, where texts have curly ones.
+    """
+    unknown = tokenizer.token_to_id("[UNK]") if tokenizer.token_to_id("[UNK]") is not None else -1
+
+    def read(sign: str) -> bool:
+        return unknown not in tokenizer.encode(sign, add_special_tokens=False).ids
+
+    steps: list[normalizers.Normalizer] = [
+        normalizers.Replace(sign, plain) for sign, plain in PLAIN.items() if not read(sign) and read(plain)
+    ]
+    if read("a") and not read("A"):
+        steps.append(normalizers.Lowercase())
+    if steps:
+        own = [] if tokenizer.normalizer is None else [tokenizer.normalizer]
+        tokenizer.normalizer = normalizers.Sequence([*steps, *own])
+    return bool(steps)
 
 
 def pad_rows(rows: Sequence[Sequence[int]], pad: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from tokenizers import Tokenizer
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from onoma.errors import OnomaError
+from onoma.subwords import mend
 from onoma.systems.blocks.families import layer_names
 from onoma.systems.blocks.graphs import Recorded
 from onoma.systems.blocks.transformer import Transformer
@@ -33,12 +35,16 @@ def empty_encoder(folder: str | os.PathLike[str]) -> nn.Module:
 
 
 def save_tokenizer(encoder_name: str, folder: str | os.PathLike[str]) -> None:
-    """Write the encoder's tokenizer.json into a model folder."""
+    """Write the encoder's tokenizer.json into a model folder, able to read capital letters and curly quotes."""
     with _loading_errors(encoder_name):
         tokenizer = AutoTokenizer.from_pretrained(encoder_name)
     tokenizer.save_pretrained(folder)
-    if not (Path(folder) / "tokenizer.json").is_file():
+    path = Path(folder) / "tokenizer.json"
+    if not path.is_file():
         raise OnomaError(f"the tokenizer of {encoder_name!r} has no fast version, which Onoma needs")
+    fast = Tokenizer.from_file(str(path))
+    if mend(fast):
+        fast.save(str(path))
 
 
 @contextmanager

@@ -14,6 +14,7 @@ single inputs stand out in all rows, they are divided by a factor that their wei
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -65,15 +66,17 @@ class Graph:
         self.int8 = int8
         self._nodes: list[onnx.NodeProto] = []
         self._constants: list[onnx.TensorProto] = []
+        self._known: dict[tuple[str, tuple[int, ...], bytes], str] = {}
         self._rounded: dict[str, _Rounded] = {}
 
     def constant(self, value: Array | float | Sequence[int], kind: type[np.generic] = np.float32) -> str:
-        """A value that the graph holds."""
-        name = f"constant_{len(self._constants)}"
-        self._constants.append(
-            numpy_helper.from_array(np.ascontiguousarray(value, kind).reshape(np.shape(value)), name)
-        )
-        return name
+        """A value that the graph holds, once however often it is needed."""
+        array = np.ascontiguousarray(value, kind).reshape(np.shape(value))
+        key = (array.dtype.str, array.shape, hashlib.sha256(array.tobytes()).digest())
+        if key not in self._known:
+            self._known[key] = f"constant_{len(self._constants)}"
+            self._constants.append(numpy_helper.from_array(array, self._known[key]))
+        return self._known[key]
 
     def integers(self, *values: int) -> str:
         """A constant row of integers, as shapes and axes are given."""
