@@ -10,6 +10,8 @@ from onoma.config import ModelConfig
 from onoma.data.files import atomic_folder, atomic_write
 from onoma.errors import OnomaError
 from onoma.hub import find_model
+from onoma.label_names import write_label_names
+from onoma.routing import require_single
 
 
 def export(model: str | os.PathLike[str], output: str | os.PathLike[str], int8: bool = False) -> Path:
@@ -27,6 +29,7 @@ def export(model: str | os.PathLike[str], output: str | os.PathLike[str], int8: 
     except ModuleNotFoundError as error:
         raise OnomaError(f'export needs {error.name}: pip install "onoma[train]"') from error
     source, output = find_model(model), Path(output)
+    require_single(source, "export")
     if not (source / WEIGHTS).is_file():
         raise OnomaError(f"{source} has no {WEIGHTS}: only models saved by PyTorch can be exported")
     trained = load(source, device="cpu")
@@ -39,6 +42,8 @@ def export(model: str | os.PathLike[str], output: str | os.PathLike[str], int8: 
             if (source / name).is_file():
                 shutil.copyfile(source / name, folder / name)
         trained.config.save(folder)
+        if language := trained.config.options.get("language"):
+            write_label_names(folder, language)
         _write_card(source, folder, trained.config, int8)
     return output
 

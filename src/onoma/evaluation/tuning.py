@@ -18,6 +18,7 @@ from onoma.evaluation.columns import Booleans, Integers, encode
 from onoma.evaluation.runs import usual_overlap
 from onoma.evaluation.scores import Scores
 from onoma.extractor import Extractor
+from onoma.routing import require_single
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -67,6 +68,7 @@ def tune(
     """
     if not len(corpus):
         raise OnomaError(f"corpus {corpus.name!r} has no documents to tune thresholds on")
+    require_single(model.folder, "tune")  # each model has thresholds of its own
     types = asked_types(corpus.types)
     candidates = _propose(model, corpus, overlap or usual_overlap(corpus), batch_size, on_document)
     before = limits(types, None, model.config)
