@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -279,22 +280,24 @@ def choose_detection(backend: TorchSuner, development: Sequence[DevelopmentSet])
     for weight in (0.0, 1.0):
         backend.model.options = replace(options, detection_weight=weight, detection_threshold=min(DETECTION_THRESHOLDS))
         found.append([one.propose(backend, 0.0) for one in development])
-    best = (-1.0, options.detection_threshold, 0.0)
-    pairs = [(a, _margin(a.proposals.score), _margin(b.proposals.score)) for a, b in zip(*found, strict=True)]
-    for threshold in DETECTION_THRESHOLDS:
-        lowest = np.log(threshold) - np.log1p(-threshold)
-        for weight in DETECTION_WEIGHTS:
-            for margin in MARGINS:
-                scores = []
-                for one, (proposed, match, both) in zip(development, pairs, strict=True):
-                    logit = both - match
-                    score = np.where(logit >= lowest - 1e-3, match + weight * logit - margin, -1.0)
-                    kept = replace(proposed, proposals=_rescored(proposed.proposals, score))
-                    scores.append(one.scores(kept, 0.5)["f1"])
-                mean = float(np.mean(scores))
-                if mean > best[0] + 1e-9:
-                    best = (mean, threshold, weight)
-    chosen = replace(options, detection_threshold=best[1], detection_weight=best[2])
+    tried = [
+        (one, matched, _margin(matched.proposals.score), _margin(both.proposals.score))
+        for one, matched, both in zip(development, *found, strict=True)
+    ]
+
+    def mean_f1(choice: tuple[float, float, float]) -> float:
+        threshold, weight, margin = choice
+        lowest = np.log(threshold) - np.log1p(-threshold) - 1e-3
+        scores = []
+        for one, proposed, match, both in tried:
+            logit = both - match
+            above = np.where(logit >= lowest, match + weight * logit - margin, -1.0)
+            scores.append(one.scores(replace(proposed, proposals=_rescored(proposed.proposals, above)), 0.5)["f1"])
+        return float(np.mean(scores))
+
+    choices = product(DETECTION_THRESHOLDS, DETECTION_WEIGHTS, MARGINS.tolist())
+    threshold, weight, _ = max(choices, key=mean_f1)  # of equals the first
+    chosen = replace(options, detection_threshold=threshold, detection_weight=weight)
     backend.model.options = chosen
     backend.config = replace(config, options={**config.options, **asdict(chosen)})
 
