@@ -172,7 +172,7 @@ def test_more_negatives_where_more_are_asked_for(examples: list[Example], subwor
 def test_what_is_known_is_said_of_each_candidate(subwords: Subwords) -> None:
     both = Document.from_spans("Tom sang .", [(0, 3, "person")], annotated=["person", "city"])
     bands = Document.from_spans("Tom sang .", [], annotated=["band"])
-    batch = collator(subwords, negatives=3.0)(examples_of(Corpus("partly", [both, bands], TYPES), subwords))
+    batch = collator(subwords, negatives=30.0)(examples_of(Corpus("partly", [both, bands], TYPES), subwords))
     windows = batch["marks"][:, 0].tolist()
     assert set(windows) == {0, 1}
     assert batch["known"].tolist() == [[[False, True, True], [True, False, False]][window] for window in windows]
