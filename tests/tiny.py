@@ -6,6 +6,7 @@ It knows persons and cities (and bands, which contain cities) well enough for te
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
@@ -16,7 +17,6 @@ import torch
 from tokenizers import Tokenizer, normalizers, pre_tokenizers
 from tokenizers.models import WordPiece
 from tokenizers.processors import TemplateProcessing
-from tokenizers.trainers import WordPieceTrainer
 from transformers import BertConfig, BertModel
 
 from onoma import Corpus, Document, EntityType
@@ -101,13 +101,20 @@ def tiny_binder(folder: Path, *, max_tokens: int = 64) -> Path:
 
 
 def train_tokenizer(texts: list[str]) -> Tokenizer:
-    """A WordPiece tokenizer for texts of ours and the descriptions of the types."""
-    tokenizer = Tokenizer(WordPiece(unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=False)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
-    trainer = WordPieceTrainer(vocab_size=300, special_tokens=special, show_progress=False)
-    tokenizer.train_from_iterator(texts + [type_text(one, OPTIONS) for one in TYPES], trainer)
+    """A WordPiece tokenizer for texts of ours and the descriptions of the types; always the same for the same texts.
+
+    Short words are tokens, long ones two; all letters are there, so that other words can be read, too.
+    """
+    normalizer, splitter = normalizers.BertNormalizer(lowercase=False), pre_tokenizers.BertPreTokenizer()
+    read = " ".join(texts + [type_text(one, OPTIONS) for one in TYPES])
+    words = sorted({word for word, _ in splitter.pre_tokenize_str(normalizer.normalize_str(read))})
+    letters = sorted({letter for word in words for letter in word} | set(string.ascii_letters + string.digits))
+    pieces = [piece for word in words for piece in ((word,) if len(word) < 7 else (word[:4], f"##{word[4:]}"))]
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *letters, *(f"##{letter}" for letter in letters), *pieces]
+    vocabulary = {token: number for number, token in enumerate(dict.fromkeys(tokens))}
+    tokenizer = Tokenizer(WordPiece(vocabulary, unk_token="[UNK]"))
+    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizer, splitter
+    tokenizer.add_special_tokens(["[PAD]", "[UNK]", "[CLS]", "[SEP]"])
     tokenizer.post_processor = TemplateProcessing("[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)])
     return tokenizer
 
