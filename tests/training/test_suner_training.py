@@ -23,7 +23,7 @@ from onoma.config import ModelConfig
 from onoma.data import load_corpus, write
 from onoma.subwords import Pieces, Subwords
 from onoma.systems.suner.candidates import dataset_prefix
-from onoma.systems.suner.model import Stage as StageName
+from onoma.systems.suner.options import Stage as StageName
 from onoma.systems.suner.options import SunerOptions
 from onoma.systems.suner.torch_runtime import TorchSuner
 from onoma.training.development import DevelopmentSet

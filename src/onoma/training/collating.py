@@ -39,7 +39,7 @@ class AskedTypes:
         most_types: int | None = None,
         type_dropout: float = 0.0,
     ) -> None:
-        self.most_types, self.type_dropout, self.pad = most_types, type_dropout, subwords.pad
+        self.most_types, self.type_dropout = most_types, type_dropout
         self.tokens = subwords.encode_rows([type_text(one, options) for one in types])
         self.name_tokens = subwords.encode_rows([one.name for one in types])
 

@@ -15,7 +15,7 @@ from onoma.config import ModelConfig
 from onoma.entities import EntityType
 from onoma.errors import OnomaError
 from onoma.systems.binder.options import BinderOptions
-from onoma.systems.suner.options import SunerOptions
+from onoma.systems.suner.options import STAGES, SunerOptions
 
 
 class _Strict(BaseModel):
@@ -127,8 +127,7 @@ class Recipe(_Strict):
         if self.system == "binder":
             self.binder_options()
             return ("binder",)
-        form = self.suner_options().form
-        return ("detection", "classification") if form == "two-stage" else (form,)
+        return STAGES[self.suner_options().form]
 
     def check(self) -> None:
         """Check what only the system can know."""

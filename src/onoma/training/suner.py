@@ -20,8 +20,8 @@ from onoma.subwords import Subwords, pad_rows
 from onoma.systems.blocks.encoders import load_encoder
 from onoma.systems.suner.candidates import dataset_prefix
 from onoma.systems.suner.marking import Candidates, mark
-from onoma.systems.suner.model import Stage as StageName
 from onoma.systems.suner.model import Suner
+from onoma.systems.suner.options import Stage as StageName
 from onoma.systems.suner.options import SunerOptions
 from onoma.systems.suner.torch_runtime import DetectorAlone, TorchSuner
 from onoma.training.collating import Arrays, AskedTypes, Integers, batch_generator, gold_rows, known_types

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from onoma import OnomaError
 from onoma.batches import Batch
 from onoma.systems.suner.marking import Candidates, Marked, mark
-from onoma.systems.suner.model import NO_SPAN, STAGES, BiaffineVectors, Marks, SpanDetector, Suner, at_words
-from onoma.systems.suner.options import SunerOptions
+from onoma.systems.suner.model import NO_SPAN, BiaffineVectors, Marks, SpanDetector, Suner, at_words
+from onoma.systems.suner.options import STAGES, SunerOptions
 from tiny_encoders import HIDDEN
 from tiny_suner import random_batch, tiny_suner
 

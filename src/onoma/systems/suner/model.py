@@ -11,7 +11,7 @@ last of one. Three forms share the parts:
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -22,14 +22,8 @@ from onoma.systems.blocks.encoders import encoding, mean_pool
 from onoma.systems.blocks.graphs import Recorded
 from onoma.systems.blocks.transformer import Memory, Transformer
 from onoma.systems.suner.marking import CLOSING, OPENING, TEXT
-from onoma.systems.suner.options import SunerOptions
+from onoma.systems.suner.options import STAGES, Stage, SunerOptions
 
-Stage = Literal["detection", "classification", "one-stage", "fused"]
-STAGES: dict[str, tuple[Stage, ...]] = {
-    "two-stage": ("detection", "classification"),
-    "one-stage": ("one-stage",),
-    "fused": ("fused",),
-}
 NO_SPAN = -1e4  # the detector's logit where there is no span
 
 
@@ -149,10 +143,9 @@ class Suner(nn.Module):
     def select_stage(self, stage: Stage) -> None:
         """Choose what `forward` trains; nothing else changes then."""
         self.stage = stage
-        parts = {"detection": ("detection_encoder", "detector")}.get(stage)
         for name, weight in self.named_parameters():
-            own = name.startswith(("detection_encoder.", "detector."))
-            weight.requires_grad_(own if parts else stage == "fused" or not own)
+            detects = name.startswith(("detection_encoder.", "detector."))
+            weight.requires_grad_(stage == "fused" or detects == (stage == "detection"))
 
     @torch.no_grad()
     def markers_like(self, token: int) -> None:

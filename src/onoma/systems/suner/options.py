@@ -8,12 +8,21 @@ from typing import Any, Literal
 
 from onoma.errors import OnomaError
 
+Form = Literal["two-stage", "one-stage", "fused"]
+Stage = Literal["detection", "classification", "one-stage", "fused"]
+STAGES: dict[Form, tuple[Stage, ...]] = {
+    "two-stage": ("detection", "classification"),
+    "one-stage": ("one-stage",),
+    "fused": ("fused",),
+}
+"""The stages in which each form is trained."""
+
 
 @dataclass(frozen=True, slots=True)
 class SunerOptions:
     """Settings of a SUNER model."""
 
-    form: Literal["two-stage", "one-stage", "fused"] = "two-stage"  # fused is ours: one encoder, one pass over the text
+    form: Form = "two-stage"  # fused is ours: one encoder, one pass over the text
     hidden: int = 300  # d_h of the detector's biaffine layer
     match_hidden: int = 128  # d_h of the biaffine layer over markers
     size: int = 128  # d_r: of the vectors that are compared
