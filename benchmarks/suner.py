@@ -98,7 +98,7 @@ def plan(name: str, encoders: list[str]) -> Iterator[Run]:
             for corpus in TARGETS:
                 for sample in SAMPLES:
                     yield few(zero, corpus, 20, sample)
-        if name == "curve" and encoder == "mpnet-base":
+        if name == "curve" and encoder == "gte-small":
             for corpus in TARGETS[1:]:
                 for size in SIZES:
                     yield few(zero, corpus, size, 0)
