@@ -25,6 +25,7 @@ from onoma.systems.binder.export import export_binder
 from onoma.systems.binder.model import Binder
 from onoma.systems.binder.onnx_runtime import OnnxBinder
 from onoma.systems.binder.options import BinderOptions
+from onoma.systems.blocks.onnx_graph import Graph
 from tiny import TYPES, documents, together
 
 NAMES = [one.name for one in TYPES]
@@ -42,7 +43,7 @@ def random_binder(tiny_model: Path, folder: Path, encoder: PreTrainedConfig | No
     """A model folder with random weights; it has the tokenizer of the tiny model."""
     torch.manual_seed(0)
     config = encoder or BertConfig(vocab_size=300, max_position_embeddings=70, **SIZES)
-    chosen = BinderOptions(size=8, width_size=6, max_width=4, **options)
+    chosen = BinderOptions(**{"size": 8, "width_size": 6, "max_width": 4, **options})
     separate = not chosen.shared_encoder and chosen.types != "atomic"
     model = Binder(
         AutoModel.from_config(config, attn_implementation="eager"),
@@ -56,7 +57,7 @@ def random_binder(tiny_model: Path, folder: Path, encoder: PreTrainedConfig | No
             part.pooler = None
     for weight in model.parameters():
         if weight.ndim == 2:  # the usual ones are so small that all tokens look alike
-            torch.nn.init.normal_(weight, std=0.5)
+            torch.nn.init.normal_(weight, std=2 * config.hidden_size**-0.5)
     if chosen.thresholds == "global":  # low and all different, so that something passes in joint inference
         model.global_thresholds.data = torch.linspace(-6, -4, 3 * len(TYPES)).view(3, -1)
     known = {one.name: one.description for one in TYPES}
@@ -107,6 +108,38 @@ def test_int8_is_close_and_small(ner: Extractor, exported: dict[bool, Path]) -> 
     assert onnx.TensorProto.INT8 in kinds
     sizes = [(exported[int8] / "model.onnx").stat().st_size for int8 in (True, False)]
     assert sizes[0] < 0.65 * sizes[1]  # of so small a model, names and shapes are a good part
+
+
+def test_in_int8_other_large_weights_take_half_the_space(
+    tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wide = {"hidden_size": 384, "num_attention_heads": 12, "intermediate_size": 1536}  # as in the embedded model
+    encoder = BertConfig(vocab_size=300, max_position_embeddings=512, **(SIZES | wide))
+    options = {"size": 128, "width_size": 128, "max_width": 12, "shared_encoder": True, "pooling": "mean"}
+    folder = random_binder(tiny_model, tmp_path / "torch", encoder, **options)
+    export(folder, tmp_path / "float32")
+    export(folder, tmp_path / "int8", int8=True)
+    monkeypatch.setattr(Graph, "weights", Graph.constant)
+    export(folder, tmp_path / "before", int8=True)
+    halves = [onnx.TensorProto.FLOAT16 in constants(tmp_path / name) for name in ("float32", "int8", "before")]
+    assert halves == [False, True, False]
+    floats, floats_before = (constants(tmp_path / name)[onnx.TensorProto.FLOAT] for name in ("int8", "before"))
+    assert max(floats) < 100_000 < max(floats_before)
+    sizes = [(tmp_path / name / "model.onnx").stat().st_size for name in ("int8", "before")]
+    assert sizes[0] == pytest.approx(sizes[1] - sum(one for one in floats_before if one > 100_000) / 2, rel=0.01)
+    exact, found, before = (proposed(load(tmp_path / name)) for name in ("float32", "int8", "before"))
+    assert found.keys() == before.keys() == exact.keys()
+    assert found == pytest.approx(before, abs=0.05)  # the least change moves some integers of int8 by one
+    errors = [np.mean([abs(scores[key] - exact[key]) for key in exact]) for scores in (found, before)]
+    assert errors[0] < 1.1 * errors[1]
+
+
+def constants(folder: Path) -> dict[int, list[int]]:
+    """The bytes of the constants of a model, by their kind."""
+    sizes: dict[int, list[int]] = {}
+    for one in onnx.load(folder / "model.onnx").graph.initializer:
+        sizes.setdefault(one.data_type, []).append(len(one.raw_data))
+    return sizes
 
 
 @pytest.mark.parametrize("int8", [False, True])

@@ -71,7 +71,7 @@ class _Writer:
     def states(self) -> str:
         """Tokens at the positions of their places."""
         graph, zero = self.graph, self.graph.integers(0)
-        place = graph.add("Slice", graph.constant(self._position_table()), zero, self._length(), zero)
+        place = graph.add("Slice", graph.weights(self._position_table()), zero, self._length(), zero)
         bias = graph.add("Unsqueeze", self._hiding(MASK), graph.integers(1, 2))  # (texts, 1, 1, keys)
         if self.by_distance:
             numbers = graph.constant(np.arange(self.config.max_position_embeddings)[None], np.int64)
@@ -85,7 +85,7 @@ class _Writer:
         bias = graph.add("Unsqueeze", self._hiding(SEEN), graph.integers(1))  # (texts, 1, queries or 1, keys)
         mask = self._own(graph.add("Gather", SEEN, graph.constant(0, np.int64), axis=1))
         positions = self._own(POSITIONS)
-        place = graph.add("Gather", graph.constant(self._position_table()), positions)
+        place = graph.add("Gather", graph.weights(self._position_table()), positions)
         if self.by_distance:
             bias = graph.add("Add", bias, self._distance_bias(positions, POSITIONS))
         states = self._layers(place, bias)
@@ -234,7 +234,7 @@ def mean_state(graph: Graph, states: str, mask: str = MASK) -> str:
 
 def head(graph: Graph, x: str, layer: Any) -> str:
     """A linear layer in float32 even where the encoder is in int8: they are small, and all scores hang on them."""
-    product = graph.add("MatMul", x, graph.constant(array(layer.weight).T))
+    product = graph.add("MatMul", x, graph.weights(array(layer.weight).T))
     return graph.plus(product, None if layer.bias is None else array(layer.bias))
 
 

@@ -9,7 +9,8 @@ In int8 a linear layer computes, for each row x of its input (each token),
 
 with integers a and w, m = max |x| and one s a column of W. A scale for every row keeps the few tokens with huge
 values from taking all precision of the others, and a text's result does not depend on the texts beside it. Where
-single inputs stand out in all rows, they are divided by a factor that their weights are multiplied with.
+single inputs stand out in all rows, they are divided by a factor that their weights are multiplied with. Other large
+weights are stored in float16, and used in float32.
 """
 
 from __future__ import annotations
@@ -67,6 +68,7 @@ class Graph:
         self._nodes: list[onnx.NodeProto] = []
         self._constants: list[onnx.TensorProto] = []
         self._known: dict[tuple[str, tuple[int, ...], bytes], str] = {}
+        self._widened: dict[str, str] = {}
         self._rounded: dict[str, _Rounded] = {}
 
     def constant(self, value: Array | float | Sequence[int], kind: type[np.generic] = np.float32) -> str:
@@ -77,6 +79,15 @@ class Graph:
             self._known[key] = f"constant_{len(self._constants)}"
             self._constants.append(numpy_helper.from_array(array, self._known[key]))
         return self._known[key]
+
+    def weights(self, value: Floats) -> str:
+        """A large constant in float32. An int8 graph stores it in float16, and onnxruntime widens it on loading."""
+        if not self.int8:
+            return self.constant(value)
+        half = self.constant(value, np.float16)
+        if half not in self._widened:
+            self._widened[half] = self.add("Cast", half, to=TensorProto.FLOAT)
+        return self._widened[half]
 
     def integers(self, *values: int) -> str:
         """A constant row of integers, as shapes and axes are given."""
