@@ -13,7 +13,7 @@ from onoma.subwords import Subwords
 from onoma.systems.binder.model import Binder
 from onoma.systems.binder.torch_runtime import TorchBinder
 from onoma.systems.blocks.encoders import load_encoder
-from onoma.training.collating import BinderCollator
+from onoma.training.collating import BinderCollator, breadths
 from onoma.training.development import DevelopmentSet
 from onoma.training.prototypes import Prototypes
 from onoma.training.recipe import Recipe
@@ -49,6 +49,7 @@ class BinderTraining:
             type_dropout=recipe.training.type_dropout,
             seed=recipe.seed,
             prototypes=prototypes,
+            breadth=breadths(examples, len(types)) if backend.model.options.ranking else None,
         )
         yield Stage("binder", examples, collator, lambda: self._score(backend, material.development))
 

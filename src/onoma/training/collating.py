@@ -26,8 +26,9 @@ class AskedTypes:
     """The types that batches ask for, and how they are given.
 
     A batch asks for the types that are annotated in any of its windows; if there are more than `most_types`,
-    those with a mention and a sample of the others. A type is given by its name alone with probability
-    `type_dropout`, else by name and description, so that a model learns to work with both.
+    those with a mention and a sample of the others. Types are given by their names alone with probability
+    `type_dropout`, else by name and description, so that a model learns to work with both; the same for all of a
+    batch, because a few long descriptions among names would be padding for the rest.
     """
 
     def __init__(
@@ -54,8 +55,8 @@ class AskedTypes:
 
     def rows(self, kinds: Integers, generator: np.random.Generator) -> list[list[int]]:
         """The tokens of types."""
-        by_name = generator.random(len(kinds)) < self.type_dropout
-        return [(self.name_tokens if short else self.tokens)[k] for k, short in zip(kinds, by_name, strict=True)]
+        tokens = self.name_tokens if generator.random() < self.type_dropout else self.tokens
+        return [tokens[kind] for kind in kinds]
 
 
 def batch_generator(examples: Sequence[Example], seed: int) -> np.random.Generator:
@@ -75,6 +76,40 @@ def known_types(examples: Sequence[Example], kinds: Integers) -> NDArray[np.bool
     return np.stack([np.isin(kinds, example.known) for example in examples])
 
 
+CLEARLY = 1.5  # times as many partners has a type that is clearly broader
+
+
+def breadths(examples: Sequence[Example], types: int) -> Integers:
+    """With how many other types each type shares mentions: many for "person", few for "poet" (types,)."""
+    rows = np.concatenate([np.insert(example.gold, 0, number, axis=1) for number, example in enumerate(examples)])
+    pairs = np.concatenate([rows[both, 3] for both in _same_span(rows)], axis=1)  # (2, pairs)
+    distinct = np.unique(np.concatenate([pairs, pairs[::-1]], axis=1), axis=1)
+    return np.bincount(distinct[0], minlength=types)
+
+
+def ranked_pairs(gold: Integers, breadth: Integers) -> Integers:
+    """Rows (window, first word, last word, narrow type, broad type) of mentions that have a clearly broader type too.
+
+    `gold` has rows (window, first word, last word, type) and `breadth` is that of each type.
+    """
+    one, other = np.concatenate(_same_span(gold), axis=1)  # places in `gold`
+    swapped = breadth[gold[one, 3]] > breadth[gold[other, 3]]
+    narrow, broad = np.where(swapped, other, one), np.where(swapped, one, other)
+    clear = CLEARLY * breadth[gold[narrow, 3]] <= breadth[gold[broad, 3]]
+    return np.concatenate([gold[narrow[clear]], gold[broad[clear], 3:]], axis=1)
+
+
+def _same_span(rows: Integers, most: int = 4) -> list[Integers]:
+    """Pairs of rows (2, pairs) that agree in all but the last column; of more than `most` in one place, not all."""
+    order = np.lexsort(rows.T[::-1])
+    spans = rows[order, :-1]
+    pairs = []
+    for apart in range(1, most):
+        same = np.flatnonzero((spans[apart:] == spans[:-apart]).all(1))
+        pairs.append(np.stack([order[same], order[same + apart]]))
+    return pairs
+
+
 class BinderCollator:
     """Builds the arguments of `Binder.forward`."""
 
@@ -88,8 +123,11 @@ class BinderCollator:
         type_dropout: float = 0.0,
         seed: int = 0,
         prototypes: Prototypes | None = None,
+        breadth: Integers | None = None,
     ) -> None:
+        """`breadth` of each type is needed where the narrower type of a mention is to fit better."""
         self.subwords, self.options, self.seed, self.prototypes = subwords, options, seed, prototypes
+        self.breadth = breadth
         self.asked = AskedTypes(types, subwords, options, most_types=most_types, type_dropout=type_dropout)
 
     def __call__(self, examples: Sequence[Example]) -> Arrays:
@@ -113,6 +151,8 @@ class BinderCollator:
         }
         if places is not None:
             arrays["type_places"] = np.array(places)
+        if self.breadth is not None:
+            arrays["ranked"] = ranked_pairs(arrays["gold"].astype(np.int64), self.breadth[kinds])
         return arrays
 
     def _type_inputs(

@@ -64,12 +64,12 @@ class DevelopmentSet:
         """
         found = proposed.above(threshold)
         first, last, kind, score = found.proposals[1:]
-        kept = select(first, last + 1, kind, score, overlap=self.overlap)
-        first, last, kind = first[kept], last[kept], kind[kept]
         document = found.line.document(first)
-        known = self.known[document, kind]
-        keys = self._keys(document, found.line.words[first, 0], found.line.words[last, 1], kind)
-        return score[kept][known], np.isin(keys[known], self.gold)
+        known = self.known[document, kind]  # what is not annotated in a document is not asked of it
+        asked = np.flatnonzero(known)
+        kept = asked[select(first[asked], last[asked] + 1, kind[asked], score[asked], overlap=self.overlap)]
+        start, end = found.line.words[first[kept], 0], found.line.words[last[kept], 1]
+        return score[kept], np.isin(self._keys(document[kept], start, end, kind[kept]), self.gold)
 
     def _keys(self, document: Integers, start: Integers, end: Integers, kind: Integers) -> Integers:
         """A number for each mention; equal mentions have equal ones."""

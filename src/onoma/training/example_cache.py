@@ -73,13 +73,19 @@ def _key(recipe: Recipe, data: Path, subwords: Subwords) -> str:
     shared = recipe.data.model_dump(include={"names", "language", "windows", "drop_empty"})
     trained = [one for one in recipe.data.corpora if one.train is not None]
     parts: list[Any] = [FORM, shared, recipe.max_tokens, recipe.overlap]
-    parts += [one.model_dump(exclude={"test", "share", "dev_limit"}) for one in trained]
+    parts += [_told(one) for one in trained]
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode())
     vocabulary = sorted(subwords.tokenizer.get_vocab().items())
     digest.update(json.dumps([vocabulary, subwords.tokenizer.encode(PROBE).ids]).encode())
     for path in [*sorted(OURS.glob("*.yaml")), *(path for one in trained for path in _files(data, one))]:
         digest.update(path.read_bytes())
     return digest.hexdigest()[:24]
+
+
+def _told(one: CorpusRecipe) -> dict[str, Any]:
+    """What a recipe says of a corpus, as far as examples depend on it; where a folder lies does not matter."""
+    values = one.model_dump(exclude={"test", "share", "dev_limit"} | (set() if one.broader else {"broader"}))
+    return values | {"path": Path(one.path).name if Path(one.path).is_absolute() else one.path}
 
 
 def _files(data: Path, one: CorpusRecipe) -> list[Path]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from onoma.data import Inventory, load_corpus, split
 from onoma.data.corpora import find_splits
 from onoma.data.packing import pack
 from onoma.entities import Corpus, EntityType
-from onoma.errors import DataError
+from onoma.errors import DataError, OnomaError
 from onoma.training.recipe import CorpusRecipe, DataRecipe
 
 
@@ -43,7 +43,32 @@ def _load_one(one: CorpusRecipe, recipe: DataRecipe, root: Path, part: str) -> C
     inventory = Inventory.load()
     if names == "inventory" and corpus.name in inventory.corpora:  # others name and describe their types themselves
         corpus = inventory.unify(corpus, language="zh" if recipe.language == "zh" else "en")
-    return corpus
+    return with_broader(corpus, one.broader) if part == "train" else corpus
+
+
+def with_broader(corpus: Corpus, broader: Mapping[str, Sequence[str]]) -> Corpus:
+    """The corpus where mentions of narrow types are mentions of a broader one as well."""
+    if not broader:
+        return corpus
+    above: dict[str, list[str]] = {}
+    for broad, narrower in broader.items():
+        for narrow in narrower:
+            above.setdefault(narrow, []).append(broad)
+    unknown = sorted(above.keys() - set(corpus.labels))
+    if unknown:
+        raise OnomaError(f"corpus {corpus.name!r} has no type {unknown[0]!r}: mend 'broader' in the recipe")
+    documents = []
+    for document in corpus:
+        more = {replace(one, label=broad) for one in document.entities for broad in above.get(one.label, ())}
+        annotated = document.annotated
+        if annotated is not None:
+            annotated |= {broad for broad, narrower in broader.items() if annotated.issuperset(narrower)}
+            more = {one for one in more if one.label in annotated}
+        documents.append(replace(document, entities=(*{*document.entities, *more},), annotated=annotated))
+    described = {**Inventory.load().types, **{one.name: one for one in corpus.types}}
+    new = [EntityType(name, getattr(described.get(name), "description", "")) for name in broader]
+    types = (*corpus.types, *(one for one in new if one.name not in corpus.labels))
+    return replace(corpus, documents=documents, types=types)
 
 
 def partly_known(corpus: Corpus) -> Corpus:

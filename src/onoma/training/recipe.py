@@ -23,7 +23,7 @@ class _Strict(BaseModel):
 
 
 class CorpusRecipe(_Strict):
-    """Where documents come from: a corpus folder (below `--data`) and its splits."""
+    """Where documents come from: a corpus folder (below `--data`, or with ./ or ../ beside the recipe), its splits."""
 
     path: str
     train: str | None = "train"  # None: the corpus is only measured on
@@ -35,6 +35,7 @@ class CorpusRecipe(_Strict):
     dev_limit: PositiveInt | None = None  # documents of dev, likewise
     names: Literal["inventory", "natural", "labels"] | None = None  # other than the others have
     known: Literal["all", "together"] = "all"  # which types a document says something of; see `partly_known`
+    broader: dict[str, list[str]] = {}  # a type: narrower ones, whose mentions become mentions of it as well
     share: float = Field(default=1.0, gt=0)  # how much more often its windows are drawn than its size says
 
 
@@ -57,6 +58,7 @@ class TrainingRecipe(_Strict):
 
     epochs: PositiveFloat = 20
     max_steps: int = -1
+    minutes: PositiveFloat | None = None  # training ends then at the latest, its rate having fallen by the clock
     batch_size: PositiveInt = 8
     accumulation: PositiveInt = 1
     rate: PositiveFloat = 3e-5
@@ -143,7 +145,7 @@ class Recipe(_Strict):
 
 def load_recipe(source: str | os.PathLike[str] | dict[str, Any], changes: Sequence[str] = ()) -> Recipe:
     """Read a recipe and change single values of it, as `--set training.epochs=3` does."""
-    values = deepcopy(source) if isinstance(source, dict) else _read(Path(source))
+    values = deepcopy(source) if isinstance(source, dict) else _beside(_read(Path(source)), Path(source).parent)
     for change in changes:
         _change(values, change)
     try:
@@ -164,6 +166,17 @@ def _read(path: Path) -> dict[str, Any]:
         raise OnomaError(f"{path} is not valid YAML: {error}") from error
     if not isinstance(values, dict):
         raise OnomaError(f"{path} is no recipe: it should have keys such as system, encoder and data")
+    return values
+
+
+def _beside(values: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Corpora whose paths begin with a dot lie beside the recipe, not below the folder of the data."""
+    try:
+        for one in values["data"]["corpora"]:
+            if one["path"].startswith("."):
+                one["path"] = str((folder / one["path"]).resolve())
+    except (KeyError, TypeError, AttributeError):
+        pass  # what is wrong will be said when the recipe is checked
     return values
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -87,12 +88,24 @@ class StageTrainer(Trainer):
             self.optimizer = torch.optim.AdamW(parameters, lr=self.recipe.rate, fused=torch.cuda.is_available())
         return self.optimizer
 
+    def create_scheduler(
+        self, num_training_steps: int, optimizer: torch.optim.Optimizer | None = None
+    ) -> torch.optim.lr_scheduler.LRScheduler:
+        """The rate rises, then falls to nothing: with the steps or, in a run of so many minutes, with the clock."""
+        optimizer = optimizer or self.optimizer
+        if self.lr_scheduler is None and optimizer is not None and self.recipe.minutes is not None:
+            clock = Clock(60 * self.recipe.minutes, num_training_steps, self.recipe.warmup)
+            self.add_callback(clock)
+            self.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, clock.rate)
+        scheduler: torch.optim.lr_scheduler.LRScheduler = super().create_scheduler(num_training_steps, optimizer)
+        return scheduler
+
     def _clip_grad_norm(self, model: nn.Module) -> Any:
         """Clip gradients. A step whose gradients are not numbers is left out, without waiting for the GPU to know."""
         norm = super()._clip_grad_norm(model)  # type: ignore[no-untyped-call]
         if isinstance(norm, Tensor) and norm.is_cuda and self.optimizer is not None:
             inner: Any = getattr(self.optimizer, "optimizer", self.optimizer)
-            inner.found_inf = (~torch.isfinite(norm)).float().reshape(1)  # a fused AdamW looks at it, as with scalers
+            inner.found_inf = (~torch.isfinite(norm)).float().reshape(())  # a fused AdamW looks at it, as with scalers
         return norm
 
     def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
@@ -129,6 +142,31 @@ class FollowEpochs(TrainerCallback):
     def on_epoch_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         """A resumed run begins inside of an epoch."""
         self.batches.set_epoch(int(state.epoch or 0))
+
+
+class Clock(TrainerCallback):
+    """Ends a run after some seconds, or when its steps are done if that is earlier.
+
+    What counts as progress p is the larger one of both shares; the rate is p / warmup at first, then
+    (1 - p) / (1 - warmup).
+    """
+
+    def __init__(self, seconds: float, steps: int, warmup: float) -> None:
+        self.seconds, self.steps, self.warmup = seconds, steps, warmup
+        self.began = time.monotonic()
+
+    def rate(self, step: int) -> float:
+        """The share of the full rate."""
+        progress = max(step / self.steps, self.passed())
+        return progress / self.warmup if progress < self.warmup else max(0.0, (1 - progress) / (1 - self.warmup))
+
+    def passed(self) -> float:
+        """The share of the time."""
+        return (time.monotonic() - self.began) / self.seconds
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+        """Stop when the time is over."""
+        control.should_training_stop |= self.passed() >= 1
 
 
 class RunningAverage(TrainerCallback):

@@ -21,7 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from onoma.systems.binder.options import BinderOptions
-from onoma.systems.blocks.contrast import contrast, yes_or_no
+from onoma.systems.blocks.contrast import contrast, narrower_first, yes_or_no
 from onoma.systems.blocks.encoders import encoding, mean_pool
 from onoma.systems.blocks.graphs import Recorded
 
@@ -123,13 +123,17 @@ class Binder(nn.Module):
         type_mask: Tensor,
         type_numbers: Tensor,
         type_places: Tensor | None = None,
+        ranked: Tensor | None = None,
     ) -> dict[str, Tensor]:
         """The loss of a training batch, as `onoma.training.collating` builds it."""
         text = self.encode_text(ids, mask, first, last)
         types = self.encode_types(type_ids, type_mask, type_places)
         widths = self.options.train_width or first.shape[1]
         sims = self.similarities(text, types, widths, type_numbers)
-        return {"loss": self.loss(sims, words, gold, known)}
+        loss = self.loss(sims, words, gold, known)
+        if ranked is not None:
+            loss = loss + self.options.ranking * self.ranking_loss(sims, ranked)
+        return {"loss": loss}
 
     @property
     def passes(self) -> list[Recorded]:
@@ -264,6 +268,12 @@ class Binder(nn.Module):
         weights = self.options.weights if self.options.positions else (0.0, 0.0, 1.0)
         augmented = [beta * entity + (1 - beta) * threshold for entity, threshold in parts]  # equations 8 and 9
         return sum((w * part for w, part in zip(weights, augmented, strict=True)), start=sims.span.new_zeros(()))
+
+    def ranking_loss(self, sims: Similarities, ranked: Tensor) -> Tensor:
+        """`ranked` has rows (window, first word, last word, narrow type, broad type): mentions of both types."""
+        window, first, last, narrow, broad = ranked[ranked[:, 2] - ranked[:, 1] < sims.span.shape[3]].T
+        margins = [sims.span[window, k, first, last - first] - sims.span_anchor[window, k] for k in (narrow, broad)]
+        return narrower_first(*margins)
 
     def margins(self, sims: Similarities, words: Tensor) -> Tensor:
         """Algorithm 1: sim(s_ij, e_k) less its threshold; -inf for no span or (joint inference) a failed position."""

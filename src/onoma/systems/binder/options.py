@@ -27,6 +27,7 @@ class BinderOptions:
     beta: float = 0.5  # of equations 8 and 9
     objective: Literal["contrast", "sigmoid"] = "contrast"  # sigmoid (ours): each span and type is a yes or no
     focus: float = 2.0  # of the sigmoid objective: how much less what is already clear counts
+    ranking: float = 0.0  # weight of: of two types of a mention, the narrower one fits better (ours)
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> BinderOptions:

@@ -55,5 +55,16 @@ def yes_or_no(margin: Tensor, gold: Tensor, candidate: Tensor, known: Tensor, fo
     return loss.masked_fill(~chosen, 0.0).sum() / (gold & chosen).sum().clamp(min=1)
 
 
+def narrower_first(narrow: Tensor, broad: Tensor) -> Tensor:
+    """A mention of both a narrow and a broad type should fit the narrow one better, by 1 at least:
+
+        loss = mean over pairs of log(1 + exp(1 + broad - narrow))
+
+    Without it a writer fits "person", of which there are many more mentions, better than "writer"; and who asks for
+    both gets persons only. Arguments are the margins of both types, one for each such pair.
+    """
+    return torch.nn.functional.softplus(1 + broad.detach() - narrow).sum() / max(len(narrow), 1)
+
+
 def _mean(values: Tensor, chosen: Tensor) -> Tensor:
     return values.masked_fill(~chosen, 0.0).sum() / chosen.sum().clamp(min=1)
