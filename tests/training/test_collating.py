@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from onoma import Corpus, Document, EntityType, OnomaError
-from onoma.subwords import Subwords
+from onoma.subwords import Pieces, Subwords
 from onoma.systems.binder.options import BinderOptions
 from onoma.systems.blocks.type_texts import type_text
-from onoma.training.collating import BinderCollator
+from onoma.training.collating import CLEARLY, BinderCollator, breadths, ranked_pairs
 from onoma.training.examples import Example, make_examples
 from onoma.training.prototypes import CONTEXT, Prototypes
 from tiny import TYPES, corpus, document
@@ -178,3 +180,86 @@ def _without_markers(subwords: Subwords) -> Subwords:
     from tiny import documents, train_tokenizer
 
     return Subwords(train_tokenizer([one.text for one in documents()]))
+
+
+KINDS = 6
+Window = list[tuple[int, int, int]]  # first word, last word, type
+
+
+def some_windows(most: int) -> st.SearchStrategy[list[Window]]:
+    """Windows whose places are mentions of up to so many types each, in any order."""
+    places = st.tuples(st.integers(0, 3), st.integers(4, 5))
+    window = st.dictionaries(places, st.sets(st.integers(0, KINDS - 1), min_size=1, max_size=most), max_size=4)
+    rows = window.map(lambda one: [(*place, kind) for place, kinds in one.items() for kind in kinds])
+    return st.lists(rows.flatmap(st.permutations), min_size=1, max_size=4)
+
+
+def of_windows(windows: list[Window]) -> list[Example]:
+    """Training examples with these mentions and no text."""
+    nothing = Pieces(np.zeros(0, np.int32), np.zeros(0, np.int32))
+    mentions = [np.array(window, np.int64).reshape(-1, 3) for window in windows]
+    return [Example(nothing, gold, np.arange(KINDS), 0) for gold in mentions]
+
+
+def slow_pairs(windows: list[Window]) -> set[tuple[int, int, int, int, int]]:
+    """(window, first word, last word, type, another type) of all places that have both."""
+    return {
+        (number, *one, other[2])
+        for number, window in enumerate(windows)
+        for one in window
+        for other in window
+        if one[:2] == other[:2] and one[2] != other[2]
+    }
+
+
+def slow_breadths(windows: list[Window]) -> list[int]:
+    distinct = {(one, other) for *_, one, other in slow_pairs(windows)}
+    return [sum(one == kind for one, _ in distinct) for kind in range(KINDS)]
+
+
+def rows_of(windows: list[Window]) -> np.ndarray:
+    rows = [(number, *row) for number, window in enumerate(windows) for row in window]
+    return np.array(rows, np.int64).reshape(-1, 4)
+
+
+@given(some_windows(4))
+def test_the_breadth_of_a_type_is_how_many_others_share_mentions_with_it(windows: list[Window]) -> None:
+    assert breadths(of_windows(windows), KINDS).tolist() == slow_breadths(windows)
+
+
+@given(some_windows(4), st.lists(st.integers(1, 9), min_size=KINDS, max_size=KINDS))
+def test_mentions_with_a_clearly_broader_type_are_ranked_once(windows: list[Window], breadth: list[int]) -> None:
+    found = [tuple(row) for row in ranked_pairs(rows_of(windows), np.array(breadth)).tolist()]
+    expected = {pair for pair in slow_pairs(windows) if breadth[pair[4]] >= CLEARLY * breadth[pair[3]]}
+    assert len(found) == len(set(found))
+    assert set(found) == expected
+
+
+@given(some_windows(KINDS))
+def test_of_a_mention_with_very_many_types_some_pairs_may_be_left_out_but_none_is_made_up(
+    windows: list[Window],
+) -> None:
+    breadth = breadths(of_windows(windows), KINDS)
+    assert all(0 <= found <= most for found, most in zip(breadth.tolist(), slow_breadths(windows), strict=True))
+    ranked = {tuple(row) for row in ranked_pairs(rows_of(windows), breadth).tolist()}
+    assert ranked <= {pair for pair in slow_pairs(windows) if breadth[pair[4]] >= CLEARLY * breadth[pair[3]]}
+
+
+def test_a_batch_says_which_types_of_its_mentions_are_narrower(subwords: Subwords) -> None:
+    texts = ["[person|[band|Tom]] met [person|Ann] .", "[city|Oslo] sang .", "In [city|[person|[band|Rome]]] .", "So ."]
+    windows = _examples(Corpus("tiny", [document(text) for text in texts], TYPES), subwords)
+    breadth = np.array([1, 3, 9])  # band, city, person
+    batch = collator(subwords, breadth=breadth)(windows)
+    ranked = {tuple(row) for row in batch["ranked"].tolist()}
+    assert ranked == {(0, 0, 0, 0, 2), (2, 1, 1, 0, 1), (2, 1, 1, 0, 2), (2, 1, 1, 1, 2)}
+    without = collator(subwords, breadth=breadth)(windows[1:2])
+    assert without["ranked"].shape == (0, 5)
+    assert "ranked" not in collator(subwords)(windows)
+
+
+def test_ranked_types_are_columns_of_the_batch(subwords: Subwords) -> None:
+    windows = _examples(Corpus("tiny", [document("[city|[person|Rome]] sang .")], MANY), subwords)
+    breadth = 2 ** np.arange(len(MANY))  # each type is broader than the one before
+    batch = collator(subwords, breadth=breadth, most_types=2)(windows)
+    ((_, _, _, narrow, broad),) = batch["ranked"].tolist()
+    assert [MANY[batch["type_numbers"][column]].name for column in (narrow, broad)] == ["city", "person"]

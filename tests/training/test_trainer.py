@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 import torch
-from torch import nn
-from transformers import TrainerControl, TrainerState, TrainingArguments
+from torch import Tensor, nn
+from transformers import Trainer, TrainerControl, TrainerState, TrainingArguments
 
 from onoma.subwords import Subwords
 from onoma.systems.binder.model import Binder
@@ -63,6 +63,32 @@ def test_batches_follow_the_epochs_also_when_resumed_inside_of_one(trainer: Stag
     for epoch, expected in ((None, 0), (0, 0), (1.0, 1), (6.5, 6)):
         follow.on_epoch_begin(trainer.args, TrainerState(epoch=epoch), TrainerControl())
         assert trainer.batches.epoch == expected
+
+
+class OnGpu(Tensor):
+    """A tensor that says it lies on a GPU."""
+
+    is_cuda = True
+
+
+def test_a_step_whose_gradients_are_no_numbers_is_left_out(
+    trainer: StageTrainer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clip: Any = Trainer._clip_grad_norm
+    monkeypatch.setattr(Trainer, "_clip_grad_norm", lambda self, model: clip(self, model).as_subclass(OnGpu))
+    weights = [weight for weight in trainer.network.parameters() if weight.requires_grad]
+    trainer.optimizer = torch.optim.AdamW(weights, lr=0.1, fused=True)  # as on GPUs
+    changed = []
+    for gradient in (1.0, float("nan"), float("inf"), 1.0):
+        before = [weight.detach().clone() for weight in weights]
+        for weight in weights:
+            weight.grad = torch.ones_like(weight)
+        weights[0].grad = torch.full_like(weights[0], gradient)
+        trainer._clip_grad_norm(trainer.network)
+        trainer.optimizer.step()
+        changed.append([not torch.equal(old, new) for old, new in zip(before, weights, strict=True)])
+    assert [all(one) for one in changed] == [True, False, False, True]
+    assert [any(one) for one in changed] == [True, False, False, True]
 
 
 @pytest.mark.parametrize("on_disk", [True, False])

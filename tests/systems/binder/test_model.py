@@ -23,6 +23,7 @@ torch.set_num_threads(1)
 TYPE_TOKENS = [[1, 30, 31, 2], [1, 32, 2], [1, 33, 34, 35, 2]]
 WINDOWS = ([1, 2, 1, 3, 1], [2], [1, 1, 2, 1])  # the number of tokens of each word
 GOLD = [(0, 0, 1, 0), (0, 3, 3, 0), (0, 1, 4, 1), (1, 0, 0, 2), (2, 0, 2, 1), (2, 1, 1, 1), (2, 2, 3, 0)]
+RANKED = [(0, 0, 1, 1, 0), (0, 1, 4, 0, 1), (1, 0, 0, 2, 1), (2, 1, 1, 0, 2)]  # of mentions with two types
 KNOWN = [[True, True, False], [True, False, True], [True, True, True]]
 
 
@@ -146,7 +147,11 @@ def slow_loss(model: Binder, pieces: list[Pieces], widths: int = 99) -> float:
 
 
 def loss_of(
-    model: Binder, pieces: list[Pieces], gold: list[tuple[int, int, int, int]], known: list[list[bool]]
+    model: Binder,
+    pieces: list[Pieces],
+    gold: list[tuple[int, int, int, int]],
+    known: list[list[bool]],
+    ranked: Tensor | None = None,
 ) -> Tensor:
     """The loss by way of `forward`, as the trainer asks for it."""
     batch = batch_of(pieces)
@@ -154,9 +159,9 @@ def loss_of(
     arrays = (batch.ids, batch.mask, batch.first, batch.last, batch.words)
     rows = (torch.from_numpy(x) for x in arrays)
     numbers = torch.arange(len(TYPE_TOKENS))
-    return model(*rows, torch.tensor(gold, dtype=torch.int64).reshape(-1, 4), torch.tensor(known), ids, mask, numbers)[
-        "loss"
-    ]
+    places = torch.tensor(gold, dtype=torch.int64).reshape(-1, 4)
+    loss: Tensor = model(*rows, places, torch.tensor(known), ids, mask, numbers, ranked=ranked)["loss"]
+    return loss
 
 
 VARIANTS: list[dict[str, Any]] = [
@@ -205,6 +210,34 @@ def test_the_loss_is_equation_10(options: dict[str, Any]) -> None:
     model, pieces = make_model(**options), windows()
     expected = slow_loss(model, pieces, options.get("train_width", 99))
     assert float(loss_of(model, pieces, GOLD, KNOWN)) == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize("thresholds", ["dynamic", "global", "tuned"])
+@pytest.mark.parametrize("widths", [None, 2])
+@torch.no_grad()
+def test_of_two_types_of_a_mention_the_narrower_one_should_have_the_greater_margin(
+    thresholds: Any, widths: int | None
+) -> None:
+    model, pieces = make_model(thresholds=thresholds, ranking=0.3, train_width=widths), windows()
+    terms = []
+    for window, first, last, *kinds in RANKED:
+        if last - first < (widths or 99):
+            narrow, broad = (slow_margin(model, pieces[window], kind, first, last) for kind in kinds)
+            terms.append(math.log(1 + math.exp(1 + broad - narrow)))
+    assert len(terms) == (3 if widths else 4)
+    sims, _ = similarities(model, pieces, widths)
+    ranked = torch.tensor(RANKED)
+    assert float(model.ranking_loss(sims, ranked)) == pytest.approx(np.mean(terms), rel=1e-3)
+    more = loss_of(model, pieces, GOLD, KNOWN, ranked) - loss_of(model, pieces, GOLD, KNOWN)
+    assert float(more) == pytest.approx(0.3 * np.mean(terms), rel=1e-3)
+    assert float(model.ranking_loss(sims, ranked[:0])) == 0.0
+
+
+def slow_margin(model: Binder, pieces: Pieces, kind: int, first: int, last: int) -> float:
+    """sim(s_ij, e_k) less the threshold."""
+    sims = explicit(model, pieces, kind).span
+    threshold = {"dynamic": sims[None], "tuned": 0.0}.get(model.options.thresholds)
+    return sims[first, last] - (float(model.global_thresholds[2, kind]) if threshold is None else threshold)
 
 
 @torch.no_grad()

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from onoma.systems.blocks.contrast import contrast, yes_or_no
+from onoma.systems.blocks.contrast import contrast, narrower_first, yes_or_no
 
 torch.set_num_threads(1)
 
@@ -157,3 +157,27 @@ def test_yes_or_no_is_the_sum_that_its_docstring_writes(seed: int, focus: float)
                 else:
                     total -= p**focus * math.log(1 - p)
     assert float(yes_or_no(margin, gold, candidate, known, focus)) == pytest.approx(total / max(count, 1), abs=1e-4)
+
+
+@given(st.lists(st.tuples(st.floats(-20, 20), st.floats(-20, 20)), max_size=5))
+def test_narrower_first_is_the_mean_that_its_docstring_writes(margins: list[tuple[float, float]]) -> None:
+    narrow, broad = torch.tensor(margins, dtype=torch.float64).reshape(-1, 2).T
+    expected = _mean([math.log(1 + math.exp(1 + wide - own)) for own, wide in margins])
+    assert float(narrower_first(narrow, broad)) == pytest.approx(expected, abs=1e-9)
+
+
+def test_the_narrower_type_is_pulled_up_and_the_broader_one_left_alone() -> None:
+    narrow = torch.tensor([0.0, 30.0], requires_grad=True)
+    broad = torch.tensor([2.0, 0.0], requires_grad=True)
+    narrower_first(narrow, broad).backward()
+    assert narrow.grad is not None
+    assert float(narrow.grad[0]) < -0.4  # a higher margin would make the loss smaller
+    assert float(narrow.grad[1]) == pytest.approx(0.0, abs=1e-6)  # it fits much better already
+    assert broad.grad is None
+
+
+def test_without_pairs_there_is_nothing_to_rank() -> None:
+    nothing = torch.zeros(0, requires_grad=True)
+    loss = narrower_first(nothing, nothing)
+    loss.backward()
+    assert float(loss.detach()) == 0.0
