@@ -52,7 +52,7 @@ def _write_card(source: Path, folder: Path, config: ModelConfig, int8: bool) -> 
     """The model's own card, or a short one, and what was done here."""
     path = source / "README.md"
     card = path.read_text("utf-8") if path.is_file() else f"# {config.system.upper()} on {config.encoder}\n"
-    weights = "int8 (heads and layer norms in float32)" if int8 else "float32"
+    weights = "int8 (heads in float16, layer norms in float32)" if int8 else "float32"
     with atomic_write(folder / "README.md") as file:
         file.write(f"{card.rstrip()}\n\n## Export\nONNX with weights in {weights}; needs no PyTorch.\n")
         if int8:

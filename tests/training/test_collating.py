@@ -255,6 +255,10 @@ def test_a_batch_says_which_types_of_its_mentions_are_narrower(subwords: Subword
     without = collator(subwords, breadth=breadth)(windows[1:2])
     assert without["ranked"].shape == (0, 5)
     assert "ranked" not in collator(subwords)(windows)
+    wide = _examples(Corpus("tiny", [document("[person|[band|Tom Ann]] met .")], TYPES), subwords)
+    for width, rows in (1, 0), (2, 1):
+        narrow = collator(subwords, breadth=breadth, options=BinderOptions(train_width=width))
+        assert len(narrow(wide)["ranked"]) == rows
 
 
 def test_ranked_types_are_columns_of_the_batch(subwords: Subwords) -> None:

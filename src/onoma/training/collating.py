@@ -152,7 +152,9 @@ class BinderCollator:
         if places is not None:
             arrays["type_places"] = np.array(places)
         if self.breadth is not None:
-            arrays["ranked"] = ranked_pairs(arrays["gold"].astype(np.int64), self.breadth[kinds])
+            ranked = ranked_pairs(arrays["gold"].astype(np.int64), self.breadth[kinds])
+            widths = self.options.train_width or batch.first.shape[1]
+            arrays["ranked"] = ranked[ranked[:, 2] - ranked[:, 1] < widths]
         return arrays
 
     def _type_inputs(

@@ -270,8 +270,11 @@ class Binder(nn.Module):
         return sum((w * part for w, part in zip(weights, augmented, strict=True)), start=sims.span.new_zeros(()))
 
     def ranking_loss(self, sims: Similarities, ranked: Tensor) -> Tensor:
-        """`ranked` has rows (window, first word, last word, narrow type, broad type): mentions of both types."""
-        window, first, last, narrow, broad = ranked[ranked[:, 2] - ranked[:, 1] < sims.span.shape[3]].T
+        """`ranked` has rows (window, first word, last word, narrow type, broad type): mentions of both types.
+
+        None of them is wider than `train_width`.
+        """
+        window, first, last, narrow, broad = ranked.T
         margins = [sims.span[window, k, first, last - first] - sims.span_anchor[window, k] for k in (narrow, broad)]
         return narrower_first(*margins)
 

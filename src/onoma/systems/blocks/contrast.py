@@ -61,7 +61,8 @@ def narrower_first(narrow: Tensor, broad: Tensor) -> Tensor:
         loss = mean over pairs of log(1 + exp(1 + broad - narrow))
 
     Without it a writer fits "person", of which there are many more mentions, better than "writer"; and who asks for
-    both gets persons only. Arguments are the margins of both types, one for each such pair.
+    both gets persons only. Arguments are the margins of both types, one for each such pair. The broad margin has no
+    gradient: were it pushed down, the broad type would be missed where it alone is asked for.
     """
     return torch.nn.functional.softplus(1 + broad.detach() - narrow).sum() / max(len(narrow), 1)
 
