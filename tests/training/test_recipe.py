@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from onoma import OnomaError
 from onoma.training.recipe import load_recipe
@@ -147,3 +148,15 @@ def test_numbers_may_be_written_as_people_do(tmp_path: Path) -> None:
     text = "system: binder\nencoder: e\ndata: {corpora: [{path: a}]}\ntraining: {rate: 3e-5}\n"
     path.write_text(text, "utf-8")  # YAML reads 3e-5, without a point, as a string
     assert load_recipe(path).training.rate == 3e-5
+
+
+def test_corpora_beside_the_recipe(tmp_path: Path) -> None:
+    folder = tmp_path / "recipes"
+    folder.mkdir()
+    values = {"system": "binder", "encoder": "x", "data": {"corpora": [{"path": "../own"}, {"path": "en/other"}]}}
+    (folder / "one.yaml").write_text(yaml.safe_dump(values), encoding="utf-8")
+    recipe = load_recipe(folder / "one.yaml")
+    assert [one.path for one in recipe.data.corpora] == [str(tmp_path / "own"), "en/other"]
+    (folder / "bad.yaml").write_text("system: binder\nencoder: x\ndata: {corpora: [3]}\n", encoding="utf-8")
+    with pytest.raises(OnomaError, match="data.corpora.0"):
+        load_recipe(folder / "bad.yaml")

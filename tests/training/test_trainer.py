@@ -18,7 +18,7 @@ from onoma.training.collating import BinderCollator
 from onoma.training.examples import make_examples
 from onoma.training.recipe import TrainingRecipe
 from onoma.training.sampling import BucketedBatches
-from onoma.training.trainer import FollowEpochs, KeepBest, RunningAverage, StageTrainer, training_arguments
+from onoma.training.trainer import Clock, FollowEpochs, KeepBest, RunningAverage, StageTrainer, training_arguments
 from tiny import TYPES, corpus
 
 
@@ -142,3 +142,26 @@ def test_the_running_average_is_what_is_evaluated_and_goes_on_after_a_break(tmp_
     resumed.load(str(tmp_path / "checkpoint-40"))
     assert resumed.updates == average.updates
     assert all(torch.equal(a, b) for a, b in zip(resumed.means, average.means, strict=True))
+
+
+def test_the_clock_ends_a_run_and_the_rate_falls_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr("onoma.training.trainer.time.monotonic", lambda: now[0])
+    clock, control = Clock(60, 1000, 0.1), TrainerControl()
+    rates = []
+    for second, step in (0, 0), (3, 1), (6, 2), (33, 20), (33, 775), (59, 780), (61, 790):
+        now[0] = 100.0 + second
+        clock.on_step_end(TrainingArguments(), TrainerState(), control)
+        assert control.should_training_stop == (second > 60)
+        rates.append(clock.rate(step))
+    assert rates == pytest.approx([0, 0.5, 1, 0.5, 0.25, 1 / 54, 0])
+
+
+def test_a_run_of_some_seconds_has_a_clock_and_others_have_none(trainer: StageTrainer) -> None:
+    optimiser = trainer.create_optimizer()
+    trainer.recipe = trainer.recipe.model_copy(update={"minutes": 1e-3})
+    scheduler = trainer.create_scheduler(10**6, optimiser)
+    assert isinstance(scheduler, torch.optim.lr_scheduler.LambdaLR)
+    assert any(isinstance(one, Clock) for one in trainer.callback_handler.callbacks)
+    trainer.train()
+    assert 0 < trainer.state.global_step < 10**4
