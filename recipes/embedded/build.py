@@ -27,6 +27,7 @@ HUB = {
     "mpnet-base": "sentence-transformers/all-mpnet-base-v2",
     "bert-zh": "google-bert/bert-base-chinese",
 }
+NAMES: dict[Language, str] = {"en": HUB["gte-small"], "zh": "bert-zh-3-layers"}  # of the encoders, in configurations
 ROUTES = [{"folder": "zh", "scripts": ["Han"]}, {"folder": "en", "scripts": []}]
 BASE_RATE = "training.rate=5e-5"
 WRITTEN = HERE / "../../corpora/onoma_written/zh"
@@ -76,7 +77,7 @@ def put_together(models: dict[Language, Path], output: Path) -> None:
         folder = output / language
         export(model, folder, int8=True)
         config = ModelConfig.load(folder)
-        replace(config, types={}).save(folder)  # any type may be asked for: those of the training data are no help
+        replace(config, encoder=NAMES[language], types={}).save(folder)  # any type may be asked for: those of the training data are no help
         write_label_names(folder, language)
         (folder / "README.md").unlink()  # there is one card for both
     routed = {"format": 1, "system": "routed", "options": {"routes": ROUTES}}

@@ -17,7 +17,7 @@ import json
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,7 @@ import torch
 import yaml
 from transformers import TrainerCallback, set_seed
 
-from onoma.backends.torch import WEIGHTS, load, load_weights, save
-from onoma.config import ModelConfig
+from onoma.backends.torch import WEIGHTS, load_weights, save
 from onoma.data.files import atomic_write
 from onoma.errors import OnomaError
 from onoma.subwords import Subwords
@@ -102,20 +101,6 @@ def train(
             with atomic_write(output / METRICS) as file:
                 json.dump(metrics, file, indent=2)
     return folder
-
-
-def recalibrate(
-    folder: str | os.PathLike[str], recipe: Recipe | str | os.PathLike[str], *, data: str | os.PathLike[str] = "."
-) -> tuple[ModelConfig, dict[str, dict[str, float]]]:
-    """Fit the scores and the threshold of a trained model to the development data of a recipe, and write them down."""
-    recipe = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
-    backend = load(folder)
-    backend.config = replace(backend.config, scale=1.0, bias=0.0, threshold=0.5)
-    parts = load_part(recipe.data, Path(data), "dev")
-    development = [DevelopmentSet(packed(one, recipe.data), backend) for one in parts]
-    training_of(recipe.system).finish(backend, recipe, development)
-    backend.config.save(folder)
-    return backend.config, {one.corpus.name: one.evaluate(backend) for one in development}
 
 
 def _claim(output: Path, recipe: Recipe) -> None:
