@@ -17,6 +17,8 @@ LETTER = (
     "$1,250 to billing@fjordoptics.example. Kind regards, Henrik Solberg, Fjord Optics"
 )
 
+CHINESE_LETTER = "林晓梅女士：您好！本公司杭州办事处将于5月4日寄出流明相机，货款为1250元。此致，远山光学有限公司 李大伟"
+
 
 def command(*arguments: object) -> None:
     """Run a command as a user would."""
@@ -30,7 +32,10 @@ def main() -> None:
     labels = "person, city, company, product, date, amount of money, e-mail address"
     command("extract", LETTER, "--labels", labels)
 
-    print("\nThe same from Python, with types described in words:")
+    print(f"\nThe same labels for a Chinese letter:\n{CHINESE_LETTER}")
+    command("extract", CHINESE_LETTER, "--labels", labels)
+
+    print("\nThe English letter again, from Python, with types described in words:")
     ner = onoma.load()
     for entity in ner.extract(LETTER, {"sender": "the person who signs the letter", "device": "a machine for sale"}):
         print(f"  {entity}")

@@ -46,6 +46,7 @@ def test_thresholds_lie_between_0_and_1(threshold: object) -> None:
         ("0.4", 0.4),
         ("drug=0.4,side effect=0.6", {"drug": 0.4, "side effect": 0.6}),
         (" a=b = 1 ", {"a=b": 1.0}),
+        ("人名=0.4，地名=0.6", {"人名": 0.4, "地名": 0.6}),
     ],
 )
 def test_thresholds_of_the_command_line(text: str | None, expected: object) -> None:

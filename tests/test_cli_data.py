@@ -86,6 +86,12 @@ def test_a_wrong_meta_file_exits_with_2(command: Callable, source: Path) -> None
     assert "meta.json: 'name' must be a string, got 5" in outcome.err
 
 
+def test_a_model_is_no_corpus(command: Callable, tiny_model: Path) -> None:
+    outcome = command("info", tiny_model)
+    assert outcome.code == 2
+    assert f"{tiny_model}: the folder holds a model, not documents" in outcome.err
+
+
 @pytest.mark.parametrize(("encoding", "label"), [("ascii", r"\u4eba\u540d"), ("utf-8", "人名")])
 def test_a_terminal_shows_what_it_can(source: Path, encoding: str, label: str) -> None:
     environment = os.environ | {"PYTHONIOENCODING": encoding, "COLUMNS": "100"}

@@ -38,6 +38,11 @@ def test_overlap_threshold_and_json(extract: Callable) -> None:
     assert [one["label"] for one in json.loads(outcome.out)[0]["entities"]] == ["person"]
 
 
+def test_labels_between_chinese_commas(extract: Callable) -> None:
+    outcomes = [extract(TEXT, "--labels", labels, "--format", "jsonl") for labels in ("person,city", "person，city、")]
+    assert outcomes[0].out == outcomes[1].out != ""
+
+
 def test_types_from_a_file_and_a_page(extract: Callable, tmp_path: Path) -> None:
     (tmp_path / "types.yaml").write_text("city: a large town\n")
     page = tmp_path / "found.html"
@@ -72,7 +77,7 @@ def test_standard_input_goes_line_by_line_to_json_lines(extract: Callable, monke
     ("arguments", "message"),
     [
         (("Tom",), "no labels"),
-        (("Tom", "--labels", " , "), "no labels"),
+        (("Tom", "--labels", " ，, "), "no labels"),
         (("missing.txt", "--labels", "person"), "missing.txt: there is no such file"),
         (("Tom", "--labels", "person", "--threshold", "high"), "a threshold is"),
         (("Tom", "--labels", "person", "--threshold", "city=0.5"), "not among the labels"),

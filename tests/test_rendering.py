@@ -163,6 +163,12 @@ def test_a_table_has_a_row_for_each_entity() -> None:
     assert "document" in text_of([EMPTY, TOM])
 
 
+def test_a_table_sends_no_control_characters_to_a_terminal() -> None:
+    table = text_of([Document.from_spans("Tom\x1b[31m\x9bRed", [(0, 12, "person")])])
+    assert "Tom\N{REPLACEMENT CHARACTER}[31m\N{REPLACEMENT CHARACTER}Red" in table
+    assert "\x1b" not in table
+
+
 @pytest.mark.parametrize("form", ["table", "json", "jsonl", "html"])
 def test_files_and_standard_output_get_the_same(form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write([TOM], ["person"], form, tmp_path / "out")  # type: ignore[arg-type]

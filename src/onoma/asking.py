@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -81,6 +82,15 @@ def _default(entity_type: EntityType, config: ModelConfig) -> float:
     return config.thresholds.get(entity_type.name, config.threshold)
 
 
+def split_list(text: str) -> list[str]:
+    """The parts of a list as it is written on the command line, between English or Chinese commas.
+
+    >>> split_list("person, side effect"), split_list("人名、地名，公司")
+    (['person', 'side effect'], ['人名', '地名', '公司'])
+    """
+    return [part.strip() for part in re.split("[,，、]", text)]
+
+
 def parse_threshold(text: str | None) -> Threshold | None:
     """A threshold as it is written on the command line: "0.4", or "drug=0.4, person=0.6"; None stays None.
 
@@ -92,7 +102,7 @@ def parse_threshold(text: str | None) -> Threshold | None:
     try:
         if "=" not in text:
             return float(text)
-        parts = [part.rpartition("=") for part in text.split(",")]
+        parts = [part.rpartition("=") for part in split_list(text)]
         return {EntityType(name.strip()).name: float(value) for name, _, value in parts}
     except ValueError:  # of float, or of a name that is missing
         raise OnomaError(f'a threshold is "0.4" or "drug=0.4, person=0.6", got {text!r}') from None

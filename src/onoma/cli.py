@@ -193,12 +193,12 @@ def extract(
     style: Annotated[str | None, typer.Option(help="Annotate as in this corpus, if the model knows it.")] = None,
 ) -> None:
     """Find entities of any types that you can name. From standard input to jsonl, each line is a document."""
-    from onoma.asking import asked_types, parse_threshold, read_types
+    from onoma.asking import asked_types, parse_threshold, read_types, split_list
     from onoma.data.texts import STANDARD_INPUT, read_texts
     from onoma.extractor import load
     from onoma.rendering import write
 
-    named = [name.strip() for name in labels.split(",") if name.strip()]
+    named = [name for name in split_list(labels) if name]
     asked = asked_types([*named, *(read_types(types) if types else ())])
     limits = parse_threshold(threshold)
     documents = read_texts(source, by_line=lines or (source == STANDARD_INPUT and output_format == "jsonl"))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
@@ -23,6 +24,7 @@ Format = Literal["table", "json", "jsonl", "html"]
 
 LIGHT, DARK = (70, 86), (45, 26)
 """Saturation and lightness of a mark's background, on a light and on a dark page."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def write(
@@ -87,6 +89,7 @@ def as_table(documents: Iterable[Document]) -> Table:
         table.add_column(column, justify="left" if column in ("text", "label") else "right", overflow="fold")
     for number, entity in rows:
         text = " ".join(entity.text.split())  # a mention may run over a line's end
+        text = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)  # which a terminal would obey
         cells = (str(entity.start), str(entity.end), text, entity.label, f"{entity.score:.2f}")
         table.add_row(*[str(number)] * several, *map(Text, cells))  # Text: brackets in a text are not rich's markup
     return table

@@ -158,5 +158,5 @@ def test_corpora_beside_the_recipe(tmp_path: Path) -> None:
     recipe = load_recipe(folder / "one.yaml")
     assert [one.path for one in recipe.data.corpora] == [str(tmp_path / "own"), "en/other"]
     (folder / "bad.yaml").write_text("system: binder\nencoder: x\ndata: {corpora: [3]}\n", encoding="utf-8")
-    with pytest.raises(OnomaError, match="data.corpora.0"):
+    with pytest.raises(OnomaError, match=r"data\.corpora\.0"):
         load_recipe(folder / "bad.yaml")

@@ -49,9 +49,10 @@ def load(folder: str | os.PathLike[str], device: str | None = None) -> TorchBind
     """Load a model folder; on a GPU if there is one, unless told otherwise."""
     folder = Path(folder)
     config = ModelConfig.load(folder)
+    weights = load_weights(folder)  # first: without them, the rest of the folder is of no use here
     model = build(config, folder)
     try:
-        model.load_state_dict(load_weights(folder))
+        model.load_state_dict(weights)
     except RuntimeError as error:
         raise OnomaError(f"{folder / WEIGHTS} does not fit its config.json ({error}); get the model again") from error
     model = model.to(device or ("cuda" if torch.cuda.is_available() else "cpu")).eval()
@@ -66,7 +67,9 @@ def load_weights(folder: str | os.PathLike[str]) -> dict[str, Tensor]:
 
     path = Path(folder) / WEIGHTS
     if not path.is_file():
-        raise OnomaError(f"{folder} has no {WEIGHTS}, which the torch backend needs")
+        exported = (Path(folder) / "model.onnx").is_file()
+        fix = "take the backend onnx, or auto" if exported else "give a folder that `onoma train` has written"
+        raise OnomaError(f"{folder} has no {WEIGHTS}, which the torch backend needs. Fix: {fix}")
     try:
         return load_file(path)
     except SafetensorError as error:

@@ -216,6 +216,11 @@ def test_an_exported_folder_is_a_complete_model(tiny_model: Path, exported: dict
     assert "int8" in (exported[True] / "README.md").read_text("utf-8")
 
 
+def test_pytorch_cannot_run_it(exported: dict[bool, Path]) -> None:
+    with pytest.raises(OnomaError, match=r"has no model.safetensors.*Fix: take the backend onnx"):
+        load(exported[True], backend="torch")
+
+
 def test_the_card_goes_along(tiny_model: Path, tmp_path: Path) -> None:
     folder = random_binder(tiny_model, tmp_path / "torch", shared_encoder=True)
     (folder / "README.md").write_text("# Rivers\nA fine model.\n", "utf-8")
