@@ -122,3 +122,14 @@ def test_stitching_gives_each_mention_once():
 def test_unknown_overlap_is_an_error():
     with pytest.raises(OnomaError, match="flat, nested, any"):
         select([0], [1], [0], [0.5], overlap="crossing")
+
+
+@pytest.mark.parametrize("label", ["miscellaneous", "Misc", " other ", "其他"])
+def test_what_is_none_of_the_others_gets_what_they_leave(label: str) -> None:
+    words = segment("Oslo Opera House , Viking Age")
+    rows = [(0, 0, 2, 0, 0.9), (0, 0, 0, 1, 0.5), (0, 4, 5, 0, 0.8)]
+    proposals = Proposals(*(np.array(column) for column in zip(*rows, strict=True)))
+    found = decode("Oslo Opera House , Viking Age", words, proposals, [label, "city"])
+    assert [(one.text, one.label, one.score) for one in found] == [("Oslo", "city", 0.5), ("Viking Age", label, 0.8)]
+    named = decode("Oslo Opera House , Viking Age", words, proposals, ["other building", "city"])
+    assert [one.text for one in named] == ["Oslo Opera House", "Viking Age"]  # a type of its own

@@ -77,7 +77,8 @@ def put_together(models: dict[Language, Path], output: Path) -> None:
         folder = output / language
         export(model, folder, int8=True)
         config = ModelConfig.load(folder)
-        replace(config, encoder=NAMES[language], types={}).save(folder)  # any type may be asked for: those of the training data are no help
+        # Any type may be asked for: those of the training data are no help.
+        replace(config, encoder=NAMES[language], types={}).save(folder)
         write_label_names(folder, language)
         (folder / "README.md").unlink()  # there is one card for both
     routed = {"format": 1, "system": "routed", "options": {"routes": ROUTES}}

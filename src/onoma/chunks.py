@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from onoma.backends.base import Backend
 from onoma.batches import bucket, collate, slice_windows
 from onoma.config import ModelConfig
-from onoma.decoding import Overlap, Proposals, above, select, stitch
+from onoma.decoding import Overlap, Proposals, above, select, stitch, to_choose_by
 from onoma.entities import Entity
 from onoma.errors import OnomaError
 from onoma.subwords import Pieces
@@ -75,7 +75,8 @@ class Proposed:
         """
         first, last, kind = self.proposals.first, self.proposals.last, self.proposals.type
         score = self.proposals.score
-        kept = select(first, last + 1, kind, score, overlap=overlap, several_labels=several_labels)
+        best = to_choose_by(score, kind, labels)
+        kept = select(first, last + 1, kind, best, overlap=overlap, several_labels=several_labels)
         words = self.line.words
         columns = (
             self.line.document(first[kept]),

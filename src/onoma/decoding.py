@@ -8,7 +8,8 @@ window that owns them, best first, and leaves out what conflicts with something 
 - any: mentions may overlap as they like.
 
 "Better" is the higher score; equal scores go to the earlier start, then the earlier end, then the label
-that comes first in the alphabet, so the order in which labels are asked for has no influence.
+that comes first in the alphabet, so the order in which labels are asked for has no influence. A label that says
+"none of the others", such as "miscellaneous", comes after all others: it gets what they leave.
 """
 
 from __future__ import annotations
@@ -23,6 +24,14 @@ from onoma.entities import Entity
 from onoma.errors import OnomaError
 from onoma.text.windows import Windows
 from onoma.text.words import Spans
+
+CATCH_ALL = frozenset(
+    [
+        *("misc", "miscellaneous", "miscellaneous entity", "other", "others", "other entity"),
+        *("其他", "其它", "其他实体", "杂项"),
+    ]
+)
+"""Labels of what is none of the other types that are asked for."""
 
 _ROUNDS = 3  # of accepting at once before walking
 
@@ -93,13 +102,23 @@ def decode(
         proposals.first,
         proposals.last + 1,
         rank[proposals.type],
-        proposals.score,
+        to_choose_by(proposals.score, proposals.type, labels),
         overlap=overlap,
         several_labels=several_labels,
     )
     starts, ends = words[proposals.first[kept], 0].tolist(), words[proposals.last[kept], 1].tolist()
     rows = zip(starts, ends, proposals.type[kept].tolist(), proposals.score[kept].tolist(), strict=True)
     return [Entity(start, end, text[start:end], labels[kind], score) for start, end, kind, score in rows]
+
+
+def to_choose_by(score: NDArray[np.float32], kind: Integers, labels: Sequence[str]) -> NDArray[np.float32]:
+    """Scores for `select`: those of labels that mean "none of the others" lie below all others.
+
+    >>> to_choose_by(np.array([0.9, 0.4], np.float32), np.array([0, 1]), ["MISC", "person"]).round(1).tolist()
+    [-1.1, 0.4]
+    """
+    last = np.array([label.strip().casefold() in CATCH_ALL for label in labels], np.bool_)
+    return score - 2 * last[kind].astype(score.dtype) if last.any() else score
 
 
 def select(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from onoma.asking import asked_types, limits
 from onoma.config import ModelConfig
-from onoma.decoding import Overlap, Proposals, select
+from onoma.decoding import Overlap, Proposals, select, to_choose_by
 from onoma.entities import Corpus
 from onoma.errors import OnomaError
 from onoma.evaluation.columns import Booleans, Integers, encode
@@ -111,20 +111,20 @@ class _Candidates:
     correct: Booleans
     known: Booleans
     gold: Integers  # mentions of each type
+    labels: Sequence[str]
     overlap: Overlap
 
     def of_documents(self, rows: Booleans) -> _Candidates:
         """Those of some documents; the counts of gold mentions stay those of all."""
         columns = (self.document[rows], self.proposals.take(rows), self.correct[rows], self.known[rows])
-        return _Candidates(*columns, self.gold, self.overlap)
+        return _Candidates(*columns, self.gold, self.labels, self.overlap)
 
     def counts(self, lowest: Limits) -> tuple[Integers, Integers, Integers]:
         """Gold, predicted and correct mentions of each type when these thresholds hold."""
         reached = np.flatnonzero(self.proposals.score >= lowest[self.proposals.type])
         found = self.proposals.take(reached)
-        kept = select(
-            found.first, found.last + 1, found.type, found.score, overlap=self.overlap, group=self.document[reached]
-        )
+        best = to_choose_by(found.score, found.type, self.labels)
+        kept = select(found.first, found.last + 1, found.type, best, overlap=self.overlap, group=self.document[reached])
         rows = reached[kept]
         predicted = np.bincount(self.proposals.type[rows[self.known[rows]]], minlength=len(lowest))
         correct = np.bincount(self.proposals.type[rows[self.correct[rows]]], minlength=len(lowest))
@@ -158,7 +158,7 @@ def _propose(
     kept = np.unique(gold_codes, return_index=True)[1]  # a mention given twice counts once
     counts = np.bincount(gold[3][kept], minlength=len(places))
     known = _known(corpus, places, document, proposals.type)
-    return _Candidates(document, proposals, np.isin(codes, gold_codes), known, counts, overlap)
+    return _Candidates(document, proposals, np.isin(codes, gold_codes), known, counts, tuple(places), overlap)
 
 
 def _gold(corpus: Corpus, places: Mapping[str, int]) -> tuple[Integers, ...]:

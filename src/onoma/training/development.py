@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from onoma.asking import asked_types
 from onoma.backends.base import Backend
 from onoma.chunks import Proposed, prepare, propose
-from onoma.decoding import select
+from onoma.decoding import select, to_choose_by
 from onoma.entities import Corpus
 from onoma.evaluation.runs import usual_overlap
 from onoma.word_tokens import WordTokens
@@ -67,7 +67,8 @@ class DevelopmentSet:
         document = found.line.document(first)
         known = self.known[document, kind]  # what is not annotated in a document is not asked of it
         asked = np.flatnonzero(known)
-        kept = asked[select(first[asked], last[asked] + 1, kind[asked], score[asked], overlap=self.overlap)]
+        best = to_choose_by(score, kind, [one.name for one in self.types])[asked]
+        kept = asked[select(first[asked], last[asked] + 1, kind[asked], best, overlap=self.overlap)]
         start, end = found.line.words[first[kept], 0], found.line.words[last[kept], 1]
         return score[kept], np.isin(self._keys(document[kept], start, end, kind[kept]), self.gold)
 

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onoma.backends.onnx import OnnxGraph, Workers
-from onoma.batches import bucket
 from onoma.config import ModelConfig
 from onoma.subwords import Subwords, pad_rows
 
@@ -21,6 +20,9 @@ MEMORY = "memory_"
 
 MOST_TOKENS = 256
 """Of a part of a batch, with padding: what a layer makes of them stays in a core's cache."""
+
+LEAST_TOKENS = 64
+"""Of the last parts; smaller ones would cost more than they save."""
 
 _KINDS = {"tensor(int64)": np.int64, "tensor(float)": np.float32}
 
@@ -35,8 +37,21 @@ class OnnxRuntime:
         self.workers = Workers(threads)
 
     def parts(self, lengths: Integers, most_tokens: int = MOST_TOKENS) -> list[Integers]:
-        """Texts of so many tokens in small batches, at least one for each thread if there are enough texts."""
-        return bucket(lengths, -(-len(lengths) // self.workers.threads), most_tokens)
+        """Texts of so many tokens in small batches of similar length, at least one for each thread if there are enough.
+
+        The last ones are smaller, so that no thread waits long for another at the end.
+        """
+        threads = self.workers.threads
+        order = np.argsort(-lengths, kind="stable")
+        left = np.cumsum(lengths[order][::-1])[::-1]  # tokens of this text and all behind it
+        parts, start = [], 0
+        while start < len(order):
+            longest = max(1, int(lengths[order[start]]))
+            room = min(most_tokens, max(LEAST_TOKENS, int(left[start]) // (2 * threads)))
+            size = max(1, min(-(-len(order) // threads), room // longest))
+            parts.append(order[start : start + size])
+            start += size
+        return parts
 
     def encode_texts(self, texts: Sequence[str], encode: Callable[[tuple[Integers, Integers]], Floats]) -> Floats:
         """One row a text, in their order, by a function of token ids and mask."""
