@@ -87,7 +87,7 @@ def test_a_wrong_meta_file_exits_with_2(command: Callable, source: Path) -> None
 
 
 def test_a_model_is_no_corpus(command: Callable, tiny_model: Path) -> None:
-    outcome = command("info", tiny_model)
+    outcome = command("evaluate", tiny_model, "--model", tiny_model)
     assert outcome.code == 2
     assert f"{tiny_model}: the folder holds a model, not documents" in outcome.err
 

@@ -157,17 +157,27 @@ def convert(
         print(f"{count} documents written to {target}")
 
 
-@app.command(epilog="Example: onoma info data/drugs    or: onoma info train.conll --json")
+@app.command(epilog="Examples: onoma info data/drugs, onoma info train.conll --json, onoma info runs/drugs, onoma info")
 def info(
-    corpus: CorpusPath,
+    source: Annotated[
+        str | None, typer.Argument(help="Corpus (a file, a folder of splits, FOLDER:SPLIT) or model folder.")
+    ] = None,
     data_format: Annotated[str | None, typer.Option("--format", help=f"Format: {FORMAT_NAMES}.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Describe a corpus: its size, types and lengths, and warnings about doubtful labels."""
+    """Describe a corpus, with warnings about doubtful labels, or a model; without either, the embedded model."""
     from onoma.data.description import describe_splits, render
+    from onoma.model_info import describe_model, is_model, render_models
 
+    if source is None or is_model(source):
+        models = describe_model(source)
+        if as_json:
+            _print_json({"models": [one.to_dict() for one in models]})
+        else:
+            _show(render_models(models))
+        return
     with _spinner("reading and counting"):
-        description = describe_splits(corpus, format=data_format)
+        description = describe_splits(source, format=data_format)
     if as_json:
         _print_json(description.to_dict())
     else:

@@ -104,7 +104,7 @@ class RoutedExtractor(Extractor):
     def __init__(self, folder: str | os.PathLike[str], config: ModelConfig, load: Callable[[Path], Extractor]) -> None:
         self.folder = Path(folder)
         self._share = _read_share(config, self.folder)
-        self._routes = tuple(Route(*route, load) for route in _read_routes(config, self.folder))
+        self._routes = tuple(Route(*route, load) for route in read_routes(config, self.folder))
 
     @property
     def backend(self) -> Backend:
@@ -180,11 +180,11 @@ def require_single(folder: str | os.PathLike[str], doing: str) -> None:
     """Refuse a folder with several models, for what is done to one at a time."""
     config = ModelConfig.load(folder)
     if config.system == ROUTED:
-        models = ", ".join(str(path) for path, _ in _read_routes(config, Path(folder)))
+        models = ", ".join(str(path) for path, _ in read_routes(config, Path(folder)))
         raise OnomaError(f"{folder} holds several models. Fix: {doing} them one by one: {models}")
 
 
-def _read_routes(config: ModelConfig, folder: Path) -> list[tuple[Path, tuple[str, ...]]]:
+def read_routes(config: ModelConfig, folder: Path) -> list[tuple[Path, tuple[str, ...]]]:
     """The folder and the scripts of each route."""
     values = config.options.get("routes")
     if not isinstance(values, list) or not values:

@@ -31,4 +31,5 @@ def test_texts_of_one_length_go_in_equal_parts_until_the_end() -> None:
     runtime = OnnxRuntime(ModelConfig("binder"), cast(Subwords, None), 2)
     sizes = [len(part) for part in runtime.parts(np.full(40, 32, np.int64), 256)]
     assert sizes[0] == 8
-    assert sizes == sorted(sizes, reverse=True) and sizes[-1] <= 2
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[-1] <= 2
