@@ -131,9 +131,7 @@ def propose(
 ) -> Proposed:
     """Run a model over windows, in batches of similar length; `limits` are the thresholds of the types."""
     parts, floor = prepared.parts, float(limits.min())
-    if (
-        backend.name == "onnx"
-    ):  # it cuts batches into small parts: its threads wait less for each other
+    if backend.name == "onnx":  # it cuts batches into small parts: its threads wait less for each other
         batch_size *= _BATCHES_TOGETHER
     nothing = np.zeros(0, np.int64)
     found = [Proposals(nothing, nothing, nothing, nothing, np.zeros(0, np.float32))]
