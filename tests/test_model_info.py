@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from onoma.config import ModelConfig
+from onoma.config import ModelConfig, is_model
 from onoma.errors import OnomaError
-from onoma.model_info import describe_model, is_model
+from onoma.model_info import describe_model
 
 
 def test_a_single_model(command: Callable, tiny_model: Path) -> None:
@@ -29,7 +29,8 @@ def test_a_single_model(command: Callable, tiny_model: Path) -> None:
 
 def test_a_training_run_is_its_model(tiny_model: Path, tmp_path: Path) -> None:
     shutil.copytree(tiny_model, tmp_path / "run" / "model")
-    assert is_model(tmp_path / "run")
+    assert is_model(tmp_path / "run" / "model")
+    assert not is_model(tmp_path / "run")
     (model,) = describe_model(tmp_path / "run")
     assert model.folder == str(tmp_path / "run" / "model")
 
@@ -53,8 +54,8 @@ def test_the_embedded_model_needs_no_name(command: Callable) -> None:
 
 def test_another_config_is_no_model(command: Callable, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "bert"}')
-    outcome = command("info", tmp_path)
-    assert outcome.code == 2
-    assert "is no Onoma model" in outcome.err
+    assert command("info", tmp_path).code == 2
+    with pytest.raises(OnomaError, match="is no Onoma model"):
+        describe_model(tmp_path)
     with pytest.raises(OnomaError, match="no model folder"):
         describe_model(tmp_path / "none")

@@ -11,12 +11,14 @@ exported. The card is not touched: write into it what you measure with benchmark
 from __future__ import annotations
 
 import argparse
-import json
+import shutil
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
 from onoma.config import ModelConfig
 from onoma.export import export
+from onoma.extractor import ROUTED
 from onoma.label_names import Language, write_label_names
 from onoma.training.run import train
 from onoma.training.shrinking import Vocabulary, shrink, texts_of
@@ -71,18 +73,19 @@ def fit(recipe: str, encoder: str, output: Path, data: Path, changes: list[str])
 
 
 def put_together(models: dict[Language, Path], output: Path) -> None:
-    """Both models as int8 in one folder; a card that is there stays."""
+    """Both models as int8 in one folder, in place of those that are there; a card that is there stays."""
     output.mkdir(parents=True, exist_ok=True)
-    for language, model in models.items():
-        folder = output / language
-        export(model, folder, int8=True)
-        config = ModelConfig.load(folder)
-        # Any type may be asked for: those of the training data are no help.
-        replace(config, encoder=NAMES[language], types={}).save(folder)
-        write_label_names(folder, language)
-        (folder / "README.md").unlink()  # there is one card for both
-    routed = {"format": 1, "system": "routed", "options": {"routes": ROUTES}}
-    (output / "config.json").write_text(json.dumps(routed, indent=2) + "\n", encoding="utf-8")
+    with tempfile.TemporaryDirectory(dir=output.parent) as made:
+        for language, model in models.items():
+            folder = export(model, Path(made) / language, int8=True)
+            # Any type may be asked for: those of the training data are no help.
+            replace(ModelConfig.load(folder), encoder=NAMES[language], types={}).save(folder)
+            write_label_names(folder, language)
+            (folder / "README.md").unlink()  # there is one card for both
+        for language in models:
+            shutil.rmtree(output / language, ignore_errors=True)
+            shutil.move(Path(made) / language, output / language)
+    ModelConfig(ROUTED, options={"routes": ROUTES}).save(output)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,6 @@ MOST_CHARACTERS = 2_000_000
 MOST_TOKENS = 16_384
 """In a batch, with its padding."""
 _TOGETHER = 65_536  # words that are held as strings at a time
-_BATCHES_TOGETHER = 4  # given to onnx at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +130,9 @@ def propose(
 ) -> Proposed:
     """Run a model over windows, in batches of similar length; `limits` are the thresholds of the types."""
     parts, floor = prepared.parts, float(limits.min())
-    if backend.name == "onnx":  # it cuts batches into small parts: its threads wait less for each other
-        batch_size *= _BATCHES_TOGETHER
     nothing = np.zeros(0, np.int64)
     found = [Proposals(nothing, nothing, nothing, nothing, np.zeros(0, np.float32))]
-    for batch in bucket([len(part.ids) + 2 for part in parts], batch_size, MOST_TOKENS):
+    for batch in bucket([len(part.ids) + 2 for part in parts], batch_size * backend.batches_together, MOST_TOKENS):
         proposals = backend.propose(collate([parts[window] for window in batch], backend.subwords), types, floor)
         proposals = above(proposals, limits[proposals.type])
         found.append(stitch(proposals._replace(window=batch[proposals.window]), prepared.windows))

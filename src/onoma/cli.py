@@ -166,10 +166,11 @@ def info(
     as_json: Json = False,
 ) -> None:
     """Describe a corpus, with warnings about doubtful labels, or a model; without either, the embedded model."""
+    from onoma.config import is_model
     from onoma.data.description import describe_splits, render
-    from onoma.model_info import describe_model, is_model, render_models
+    from onoma.model_info import describe_model, render_models
 
-    if source is None or is_model(source):
+    if source is None or is_model(source) or is_model(Path(source) / "model"):  # the folder of a run holds its model
         models = describe_model(source)
         if as_json:
             _print_json({"models": [one.to_dict() for one in models]})

@@ -52,3 +52,12 @@ class ModelConfig:
         """Write `config.json`."""
         with atomic_write(Path(folder) / "config.json") as file:
             json.dump({"format": 1, **asdict(self)}, file, ensure_ascii=False, indent=2)
+
+
+def is_model(folder: str | os.PathLike[str]) -> bool:
+    """Whether a folder is one of a model of ours."""
+    try:
+        values = json.loads((Path(folder) / "config.json").read_text("utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(values, dict) and "system" in values

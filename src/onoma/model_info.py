@@ -39,12 +39,6 @@ class ModelInfo:
         return asdict(self)
 
 
-def is_model(path: str | os.PathLike[str]) -> bool:
-    """Whether a folder holds a model, or a training run with one."""
-    folder = Path(path)
-    return any((one / "config.json").is_file() for one in (folder, folder / "model"))
-
-
 def describe_model(name: str | os.PathLike[str] | None = None) -> list[ModelInfo]:
     """The models of a folder, one or several; the embedded ones without a name."""
     folder = find_model(name)

@@ -29,7 +29,9 @@ def test_two_models_become_one_folder(build: ModuleType, tiny_model: Path, tmp_p
     output = tmp_path / "default"
     output.mkdir()
     (output / "README.md").write_text("the card", encoding="utf-8")
-    build.put_together({"en": tiny_model, "zh": tiny_model}, output)
+    for _ in range(2):  # the second time in place of the first
+        build.put_together({"en": tiny_model, "zh": tiny_model}, output)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["default"]
     assert (output / "README.md").read_text(encoding="utf-8") == "the card"
     assert not list(output.glob("*/README.md"))
     assert not list(output.glob("*/*.safetensors"))

@@ -282,6 +282,7 @@ class FoundEverywhere:
     """Not a model: "Tom" is a person and "Oslo" a city with a score of 0.9, whatever the text."""
 
     name = "none"
+    batches_together = 1
     config = ModelConfig("none", max_tokens=64)
 
     def __init__(self, subwords: Subwords) -> None:

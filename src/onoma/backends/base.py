@@ -19,6 +19,7 @@ class Backend(Protocol):
     """A trained system, ready to run. Its methods may be called from several threads."""
 
     name: str
+    batches_together: int  # how many it is best given at once
     config: ModelConfig
     subwords: Subwords
 

@@ -238,7 +238,9 @@ def _as_file(path: Path) -> Path | None:
 def _splits_in(folder: Path, info: CorpusInfo) -> dict[str, Path]:
     if any(folder.glob("*.ann")):
         return {folder.absolute().name: folder}
-    if _is_model(folder):
+    from onoma.config import is_model  # which reads and writes by the files beside this one
+
+    if is_model(folder):
         raise DataError("the folder holds a model, not documents", path=folder, fix="give a corpus here")
     if info.role == "lexicon":
         raise DataError("the folder holds word lists, not documents", path=folder)
@@ -256,14 +258,6 @@ def _splits_in(folder: Path, info: CorpusInfo) -> dict[str, Path]:
         raise DataError("the folder has no file of documents", path=folder, fix=fix)
     usual = [split for split in USUAL_SPLITS if split in splits]
     return {split: splits[split] for split in (*usual, *(split for split in splits if split not in usual))}
-
-
-def _is_model(folder: Path) -> bool:
-    try:
-        config = json.loads((folder / "config.json").read_text("utf-8"))
-    except (OSError, ValueError):
-        return False
-    return isinstance(config, dict) and "system" in config
 
 
 def _is_split(path: Path) -> bool:

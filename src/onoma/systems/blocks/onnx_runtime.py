@@ -31,6 +31,7 @@ class OnnxRuntime:
     """A trained model, and threads that run it on small parts of a batch side by side."""
 
     name = "onnx"
+    batches_together = 4  # they are cut into small parts: with more of these, threads wait less for each other
 
     def __init__(self, config: ModelConfig, subwords: Subwords, threads: int | None = None) -> None:
         self.config, self.subwords = config, subwords

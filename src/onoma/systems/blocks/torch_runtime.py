@@ -20,6 +20,7 @@ class TorchRuntime:
     """A trained model on a device; numbers that need it are computed in bfloat16 on GPUs."""
 
     name = "torch"
+    batches_together = 1
 
     def __init__(self, model: Any, config: ModelConfig, subwords: Subwords) -> None:
         self.model, self.config, self.subwords = model, config, subwords

@@ -171,6 +171,7 @@ class DetectorAlone:
     """A SUNER's detector as a system of its own, whose only type is "mention"."""
 
     name = "torch"
+    batches_together = 1
 
     def __init__(self, suner: TorchSuner) -> None:
         self.suner, self.subwords = suner, suner.subwords
