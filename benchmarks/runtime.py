@@ -9,9 +9,6 @@ for 5 types and for 1,000. They take turns; the best of several turns counts. Th
 from __future__ import annotations
 
 import argparse
-import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -30,6 +27,7 @@ from onoma.systems.blocks.onnx_encoder import TOKENS, encoder_states
 from onoma.systems.blocks.onnx_graph import Graph
 from onoma.text import segment
 from records import RESULTS, Record, write_records
+from start import start
 
 TURNS = 7
 TOKENS_TOGETHER = 256
@@ -104,7 +102,7 @@ def measure(source: Path, folder: Path, texts: list[str], threads: int | None) -
     return speeds | {
         "share_of_encoder_percent": 100 * seconds["encoder"] / seconds["5_types"],
         "1000_types_against_5": seconds["1000_types"] / seconds["5_types"],
-        "start_s": statistics.median(start(folder / "model") for _ in range(TURNS)),
+        "start_s": start(TEXT, "--labels", "person", model=folder / "model"),
     }
 
 
@@ -126,14 +124,6 @@ def tokens(texts: list[str], subwords: Subwords) -> list[Batch]:
 def read(encoder: OnnxGraph, batch: Batch) -> object:
     """Let the encoder read a batch."""
     return encoder.run(["states"], ids=batch.ids, mask=batch.mask)
-
-
-def start(folder: Path) -> float:
-    """Seconds of a command from its call to its end."""
-    command = [sys.executable, "-m", "onoma", "extract", TEXT, "--labels", "person", "--model", str(folder)]
-    begin = time.perf_counter()
-    subprocess.run(command, check=True, capture_output=True)
-    return time.perf_counter() - begin
 
 
 if __name__ == "__main__":
