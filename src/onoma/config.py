@@ -55,9 +55,9 @@ class ModelConfig:
 
 
 def is_model(folder: str | os.PathLike[str]) -> bool:
-    """Whether a folder is one of a model of ours."""
+    """Whether a folder holds a model, of ours or, like an encoder, of transformers."""
     try:
         values = json.loads((Path(folder) / "config.json").read_text("utf-8"))
     except (OSError, ValueError):
         return False
-    return isinstance(values, dict) and "system" in values
+    return isinstance(values, dict) and not values.keys().isdisjoint(("system", "model_type"))
