@@ -1,8 +1,10 @@
-"""Does a model give the same without PyTorch? `python benchmarks/agreement.py MODEL --corpus PATH [--limit 500]`.
+"""Does a model give the same results without PyTorch?
 
-A model saved by PyTorch is exported twice, in float32 and in int8, and all three read the same sentences of a corpus.
-Scores are compared for every span that any two of them propose at a low threshold, entities as they are found by
-default. Speed is that of a whole extraction on the CPU: the best of several turns, in which the three take turns.
+    python benchmarks/agreement.py MODEL --corpus PATH [--limit 500]
+
+A model saved by PyTorch is exported twice, in float32 and in int8, and all three forms read the same sentences. Scores
+are compared for all spans that any form proposes at a low threshold, entities at the default threshold. Speed is that
+of a whole extraction on the CPU: the best of several turns, in which the three forms alternate.
 """
 
 from __future__ import annotations
@@ -16,10 +18,11 @@ from pathlib import Path
 
 from onoma.entities import Corpus, Entity
 from onoma.evaluation import evaluate
-from onoma.evaluation.runs import open_corpus, usual_overlap
-from onoma.export import export
+from onoma.evaluation.candidates import EvaluationSet, usual_overlap
+from onoma.evaluation.runs import open_corpus
 from onoma.extractor import Extractor, load
-from records import RESULTS, Record, write_records
+from onoma.models.export import export
+from records import RESULTS, Record, command, commit_for, main_with_errors, write_records
 
 FLOOR = 0.05  # spans with a lower score are not compared
 TURNS = 3
@@ -27,7 +30,7 @@ EXPORTED = {"onnx": False, "onnx-int8": True}
 """The forms without PyTorch, and whether they are in int8."""
 
 Scores = dict[tuple[int, int, int], float]
-"""First word, last word and number of the type, with words counted over all sentences."""
+"""First word, last word and type, with words counted over all sentences."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +52,23 @@ def main() -> None:
     parser.add_argument("--name", help="the model's name in the records, by default that of its encoder")
     parser.add_argument("--output", type=Path, default=RESULTS / "agreement.json")
     arguments = parser.parse_args()
+    commit_for(arguments.output)
     corpus = open_corpus(arguments.corpus, limit=arguments.limit)
     with tempfile.TemporaryDirectory() as folder:
         models = {"torch": load(arguments.model, "torch", "cpu")}
         for name, int8 in EXPORTED.items():
             models[name] = load(export(arguments.model, Path(folder) / name, int8), "onnx")
         measured = list(measures(run(models, corpus), corpus))
-    encoder = arguments.name or Path(models["torch"].config.encoder).name
-    command = f"python benchmarks/agreement.py MODEL --corpus {corpus.name} --limit {arguments.limit}"
+    config = models["torch"].config
+    encoder = arguments.name or Path(config.encoder).name
     records = [
-        Record(f"binder/agreement/{corpus.name}/{encoder}/{measure}", value, command, corpus.name, encoder=encoder)
+        Record(
+            f"{config.system}/agreement/{corpus.name}/{encoder}/{measure}",
+            value,
+            command(without=["--output"]),
+            f"{corpus.name}, first {len(corpus)} documents",
+            encoder=encoder,
+        )
         for measure, value in measured
     ]
     for record in records:
@@ -67,34 +77,27 @@ def main() -> None:
 
 
 def run(models: dict[str, Extractor], corpus: Corpus) -> dict[str, Form]:
-    """Let all forms read the corpus, turn by turn."""
+    """Let all forms read the corpus in turns."""
     overlap, texts = usual_overlap(corpus), [document.text for document in corpus]
     seconds = dict.fromkeys(models, float("inf"))
     entities: dict[str, list[list[Entity]]] = {}
     for _ in range(TURNS):
         for name, model in models.items():
-            begin = time.perf_counter()
+            start = time.perf_counter()
             entities[name] = model.extract(texts, corpus.types, overlap=overlap)
-            seconds[name] = min(seconds[name], time.perf_counter() - begin)
-    return {
-        name: Form(model, entities[name], scores(model, texts, corpus), seconds[name]) for name, model in models.items()
-    }
+            seconds[name] = min(seconds[name], time.perf_counter() - start)
+    return {name: Form(model, entities[name], scores(model, corpus), seconds[name]) for name, model in models.items()}
 
 
-def scores(model: Extractor, texts: Sequence[str], corpus: Corpus) -> Scores:
+def scores(model: Extractor, corpus: Corpus) -> Scores:
     """The scores of all spans that reach the floor."""
-    found: Scores = {}
-    before = 0
-    for chunk in model.propose(texts, corpus.types, threshold=FLOOR):
-        proposals = chunk.proposals
-        columns = ((proposals.first + before).tolist(), (proposals.last + before).tolist(), proposals.type.tolist())
-        found |= dict(zip(zip(*columns, strict=True), proposals.score.tolist(), strict=True))
-        before += len(chunk.line.words)
-    return found
+    found = EvaluationSet(corpus, model.runtime).candidates(model.runtime, FLOOR).proposals
+    columns = found.first.tolist(), found.last.tolist(), found.type.tolist()
+    return dict(zip(zip(*columns, strict=True), found.score.tolist(), strict=True))
 
 
 def measures(forms: dict[str, Form], corpus: Corpus) -> Iterator[tuple[str, float]]:
-    """What is recorded, with its names."""
+    """The figures by name."""
     reference = forms["torch"]
     for name, form in forms.items():
         yield f"{name}_f1", 100 * evaluate(corpus, form.entities).strict.micro.f1
@@ -119,4 +122,4 @@ def spans(entities: Sequence[Entity]) -> list[tuple[int, int, str]]:
 
 
 if __name__ == "__main__":
-    main()
+    main_with_errors(main)

@@ -1,6 +1,6 @@
-"""Two usual ways to recognise entities, on any encoder, to compare the speed of BINDER with.
+"""Two common approaches on any encoder, to compare the speed of BINDER with: BERT-CRF and a biaffine classifier.
 
-Both read the batches that BINDER reads and give rows (window, first word, last word, type). The vector of a word is the
+Both read the same batches as BINDER and return rows (window, first word, last word, type). The vector of a word is the
 state of its first token. On GPUs encoder and layers run in bfloat16; scores are summed and compared in float32.
 """
 
@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from onoma.batches import Batch
-from onoma.decoding import Proposals, select
+from onoma.decoding import Proposals, resolve_overlaps
+from onoma.inputs.batches import Batch
 
 Integers = NDArray[np.int64]
 Rows = NDArray[np.int64]
-"""Decoded mentions: window, first word, last word (inclusive), number of the type."""
+"""Decoded mentions: window, first word, last word (inclusive), type."""
 
-NO_SPAN = -100  # in the gold classes of spans: not to be learned from
+NO_SPAN = -100  # class of pairs of words that are no span, which have no loss
 
 
 def precision(device: torch.device) -> torch.autocast:
@@ -31,14 +31,14 @@ def precision(device: torch.device) -> torch.autocast:
 
 
 def flat_rows(proposals: Proposals) -> Rows:
-    """The proposals that stay when the best are taken first and no two may overlap."""
+    """The proposals that remain when overlaps are resolved."""
     window, first, last, kind, score = proposals
-    kept = select(first, last + 1, kind, score, overlap="flat", group=window)
+    kept = resolve_overlaps(first, last + 1, kind, score, overlap="flat", group=window)
     return np.stack([window, first, last, kind], axis=1)[kept]
 
 
 class WordEncoder(nn.Module):
-    """A pretrained encoder that gives a vector for each word."""
+    """A pretrained encoder with one vector per word."""
 
     def __init__(self, encoder: nn.Module) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class WordEncoder(nn.Module):
         return torch.gather(states, 1, first.unsqueeze(-1).expand(-1, -1, states.shape[-1]))
 
     def read(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """The vectors of a batch that lies on the CPU, and how many words its windows have, on the device."""
+        """The vectors of a batch, and the numbers of words of its windows, on the device."""
         device = next(self.parameters()).device
         arrays = (batch.ids, batch.mask, batch.first, batch.words)
         ids, mask, first, words = (torch.as_tensor(array, device=device) for array in arrays)
@@ -59,7 +59,7 @@ class WordEncoder(nn.Module):
 
 
 class LinearChain(nn.Module):
-    """A linear-chain conditional random field: one operation on the whole batch for each step in time.
+    """A linear-chain conditional random field, computed for a whole batch at once, word by word.
 
     The score of tags y is start[y_1] + Σ emission[t, y_t] + Σ transition[y_(t-1), y_t] + end[y_n].
     """
@@ -85,7 +85,7 @@ class LinearChain(nn.Module):
         return torch.logsumexp(alpha + self.end, dim=1)
 
     def viterbi(self, emissions: Tensor, words: Tensor) -> Integers:
-        """The tags with the highest score (windows, words); 0 beyond the end of a window."""
+        """The tags with the highest score (windows, words); 0 behind the end of a window."""
         alpha, pointers = self.start + emissions[:, 0], []
         for potential, exists in self._steps(emissions, words):
             best, pointer = (alpha.unsqueeze(2) + potential).max(dim=1)
@@ -120,7 +120,7 @@ def _trace_back(stacked: NDArray[np.int16], words: Integers) -> Integers:
 def bio_tags(gold: Integers, windows: int, length: int) -> Integers:
     """Mentions (window, first, last, type) that do not overlap, as tags.
 
-    A word outside has 0, the first word of a mention 1 + 2 · type, its other words 2 + 2 · type.
+    Words outside mentions have 0, the first word of a mention 1 + 2 · type, its other words 2 + 2 · type.
     """
     tags = np.zeros((windows, length), np.int64)
     for window, first, last, kind in gold.tolist():
@@ -130,7 +130,7 @@ def bio_tags(gold: Integers, windows: int, length: int) -> Integers:
 
 
 def tagged_rows(tags: Integers) -> Rows:
-    """The mentions that tags (windows, words) stand for; one whose first tag is missing counts, too."""
+    """The mentions of tags (windows, words); a mention may lack its first tag."""
     kind = (tags - 1) // 2  # -1 outside
     before = np.pad(kind, ((0, 0), (1, 0)), constant_values=-1)[:, :-1]
     begins = (kind >= 0) & ((tags % 2 == 1) | (kind != before))
@@ -204,6 +204,6 @@ class Biaffine(nn.Module):
 
 
 def _spans(words: Tensor, length: int) -> Tensor:
-    """Which pairs of words are spans: the first not after the last, both in the window (windows, words, words)."""
+    """Which pairs of words are spans of their window: (windows, words, words)."""
     place = torch.arange(length, device=words.device)
     return (place[:, None] <= place) & (place < words[:, None, None])

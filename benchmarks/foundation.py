@@ -1,9 +1,8 @@
 """Speed and memory of words, windows, decoding and the command line: `python benchmarks/foundation.py`.
 
-Every figure comes from a fresh process, several times over; the median is recorded. A process prints its figures
-as JSON when the script is given a task: `python benchmarks/foundation.py words english 10`. Beside the seconds on the
-clock stand those of the processor, which other work on the machine disturbs less. Peak memory is all that the process
-ever held: Python, numpy, the text and the work on it.
+Every figure is the median over several fresh processes. Given a task, the script prints its figures as JSON:
+`python benchmarks/foundation.py words english 10`. Seconds are measured by the clock and as processor time, which other
+work on the machine disturbs less. Peak memory includes Python, numpy, the text and the work on it.
 """
 
 from __future__ import annotations
@@ -21,9 +20,10 @@ from functools import partial
 
 import numpy as np
 
-from onoma.decoding import Overlap, Proposals, decode, select
+from onoma.decoding import Overlap, Proposals, decode, resolve_overlaps
+from onoma.inputs.packing import PackedTexts
 from onoma.text import cut_windows, segment, sentence_starts
-from records import RESULTS, Record, write_records
+from records import RESULTS, Record, commit_for, main_with_errors, write_records
 
 COMMAND = "python benchmarks/foundation.py"
 REPEATS = 5
@@ -62,7 +62,7 @@ TEXTS = {
 
 
 def make_text(kind: str, size: int) -> str:
-    """A text of about `size` bytes; "unbroken" is a single run of letters and digits, as in encoded data."""
+    """A text of about `size` bytes; "unbroken" is a single run of letters and digits."""
     source = random.Random(0)
     if kind == "unbroken":
         return source.randbytes(size // 2).hex()
@@ -85,7 +85,7 @@ def measure_words(kind: str, megabytes: str) -> dict[str, float]:
 
 
 def make_proposals(words: int) -> Proposals:
-    """Proposals spread evenly over so many words, of 1 to 10 words, all of which pass the threshold."""
+    """Random proposals of 1 to 10 words."""
     generator = np.random.default_rng(0)
     first = generator.integers(0, words - 10, PROPOSALS)
     last = first + generator.integers(0, 10, PROPOSALS)
@@ -95,37 +95,40 @@ def make_proposals(words: int) -> Proposals:
 
 
 def measure_decoding(layout: str, overlap: Overlap) -> dict[str, float]:
-    """Choose among a million proposals; of one document, also with thresholds and the making of entities."""
+    """Resolve the overlaps of a million proposals; in one document, also create the entities."""
     words, documents = {"dense": (20_000, 1), "sparse": (2_000_000, 1), "documents": (200, 10_000)}[layout]
     proposals = make_proposals(words)
     document = np.random.default_rng(1).integers(0, documents, PROPOSALS)
     columns = (proposals.first, proposals.last + 1, proposals.type, proposals.score)
-    figures = _time(lambda: select(*columns, overlap=overlap, group=document))
+    figures = _time(lambda: resolve_overlaps(*columns, overlap=overlap, group=document))
     if documents == 1:
         text, starts = "x " * words, np.arange(words, dtype=np.int32) * 2
-        offsets = np.stack([starts, starts + 1], axis=1)
-        run = partial(decode, text, offsets, proposals, LABELS, threshold=0.0, overlap=overlap)
+        packed = PackedTexts.pack([text], [np.stack([starts, starts + 1], axis=1)])
+
+        def run() -> None:
+            packed.entities(decode(proposals, LABELS, thresholds=0.0, overlap=overlap), LABELS)
+
         figures |= {f"{name}_to_entities": seconds for name, seconds in _time(run).items()}
     return figures
 
 
 def measure_help() -> dict[str, float]:
-    """`onoma --help`, from the start of Python to its end."""
+    """`onoma --help`, the whole process."""
     return _time(partial(subprocess.run, [sys.executable, "-m", "onoma", "--help"], check=True, capture_output=True))
 
 
 def measure_import() -> dict[str, float]:
-    """`import onoma` in a Python that has just started."""
-    source = "from time import perf_counter as now; begin = now(); import onoma; print(now() - begin)"
+    """`import onoma` in a new process."""
+    source = "from time import perf_counter as now; start = now(); import onoma; print(now() - start)"
     output = subprocess.run([sys.executable, "-c", source], check=True, capture_output=True, text=True).stdout
     return {"seconds": float(output)}
 
 
 def _time(work: Callable[[], object]) -> dict[str, float]:
-    """Seconds on the clock, and seconds of the processor in this process and those it has waited for."""
-    begin, begin_cpu = time.perf_counter(), _processor_seconds()
+    """Seconds by the clock, and processor seconds of this process and its children."""
+    start, start_cpu = time.perf_counter(), _processor_seconds()
     work()
-    return {"seconds": time.perf_counter() - begin, "cpu_seconds": _processor_seconds() - begin_cpu}
+    return {"seconds": time.perf_counter() - start, "cpu_seconds": _processor_seconds() - start_cpu}
 
 
 def _processor_seconds() -> float:
@@ -142,7 +145,7 @@ TASKS: dict[str, Callable[..., dict[str, float]]] = {
 
 
 def measure(metric: str, data: str, *task: str) -> list[Record]:
-    """Run a task in fresh processes and make a record of each of its figures."""
+    """Run a task in fresh processes; one record per figure."""
     runs = [_run(*task) for _ in range(REPEATS)]
     records = []
     for name in runs[0]:
@@ -175,7 +178,7 @@ def measure_all() -> Iterator[Record]:
             f"foundation/words/{kind}/none/growth",
             round(growth, 3),
             COMMAND,
-            f"{data}: processor time a MB, 10 MB over 1 MB",
+            f"{data}: processor time per MB, 10 MB over 1 MB",
         )
     layouts = {
         "dense": "1,000,000 random proposals in 20,000 words",
@@ -192,14 +195,15 @@ def measure_all() -> Iterator[Record]:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure the foundation and record it in benchmarks/results.")
     parser.add_argument(
-        "task", nargs="*", help="one task to run in this process; all of them, each in its own, if none"
+        "task", nargs="*", help="a task to run in this process; without one, all tasks, each in its own process"
     )
     task = parser.parse_args().task
     if task:
         print(json.dumps(TASKS[task[0]](*task[1:])))
     else:
+        commit_for(RESULTS / "foundation.json")
         write_records(RESULTS / "foundation.json", measure_all())
 
 
 if __name__ == "__main__":
-    main()
+    main_with_errors(main)

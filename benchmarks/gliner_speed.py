@@ -1,14 +1,14 @@
-"""Sentences a second on the CPU beside GLiNER's on the same encoder, in one run, each by the same number of threads.
+"""Sentences per second on the CPU, beside GLiNER on the same encoder, in one run, with the same number of threads.
 
-    pip install gliner==0.2.29  # no dependency of Onoma; best into an environment of its own
+    pip install gliner==0.2.29  # not a dependency of Onoma; best in an environment of its own
     python benchmarks/gliner_speed.py --data CORPORA [--encoder FOLDER]
 
 Both read the same sentences of CrossNER and are asked for the same 10 and 100 types; Onoma also for 5 and 1,000. They
-take turns, after one that only warms up; the best turn counts, as other work on the machine can only slow down.
-GLiNER, in float32 by PyTorch, has the sizes of its published small model and heads that were never trained: at its
-threshold they find nothing, which spares it the work on what it finds, and nothing else of its speed depends on what
-it has learned. It gets the batch size that suits it best, and is measured twice: with the sentences as they come, and
-sorted by length, which saves padding (Onoma sorts by itself).
+alternate after a warm-up; the best turn counts, because other work on the machine can only slow down. GLiNER runs in
+float32 with PyTorch, with the sizes of its published small model and untrained heads: at its threshold they find
+nothing, which saves it the decoding of entities, and nothing else of its speed depends on its training. It gets its
+best batch size, and is measured twice: with the sentences in their order, and sorted by length, which saves padding
+(Onoma sorts by itself). Onoma runs in int8 with onnxruntime.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ import onoma
 from onoma.data import Inventory, load_corpus
 from onoma.entities import Corpus
 from onoma.errors import OnomaError
-from records import RESULTS, Record, write_records
+from records import RESULTS, Record, command, commit_for, main_with_errors, write_records
 from zero_shot import SETS
 
 CROSSNER = tuple(name for name in SETS if name.startswith("crossner_"))
@@ -51,13 +51,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", required=True, type=Path, help="folder with en/crossner_ai and the others")
     parser.add_argument("--model", default=None, help="model folder; by default the embedded one")
-    parser.add_argument("--name", default="embedded", help="what to call it in the records")
+    parser.add_argument("--name", default="embedded", help="the model's name in the records")
     parser.add_argument("--encoder", default=None, help="folder of its encoder, for GLiNER; by default from the hub")
     parser.add_argument("--limit", type=int, default=24, help="sentences of each set")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--turns", type=int, default=4)
     parser.add_argument("--output", type=Path, default=RESULTS / "gliner_speed.json")
     arguments = parser.parse_args()
+    commit_for(arguments.output)
     corpora = [load_corpus(arguments.data / "en" / name, "test", natural_names=True) for name in CROSSNER]
     texts, labels = sentences(corpora, arguments.limit), label_names(corpora, max(COUNTS["onoma"]))
     model = onoma.load(arguments.model, "onnx", threads=arguments.threads)
@@ -212,7 +213,7 @@ def records(speeds: Mapping[Asked, list[float]], data: Mapping[str, str], name: 
         Record(
             f"{name if system == 'onoma' else system}/speed-beside-gliner/crossner/{encoder}/{measure}",
             round(value, 3),
-            "python benchmarks/gliner_speed.py --data CORPORA",
+            command(without=["--output"]),
             data[system],
             encoder=encoder,
             spread=None if spread is None else round(spread, 3),
@@ -222,4 +223,4 @@ def records(speeds: Mapping[Asked, list[float]], data: Mapping[str, str], name: 
 
 
 if __name__ == "__main__":
-    main()
+    main_with_errors(main)

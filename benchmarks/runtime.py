@@ -1,9 +1,11 @@
-"""Extraction on the CPU against the encoder alone: `python benchmarks/runtime.py MODEL --corpus PATH [--limit 2000]`.
+"""Extraction on the CPU against the encoder alone.
+
+    python benchmarks/runtime.py MODEL --corpus PATH [--limit 2000]
 
 A model saved by PyTorch is exported in int8. Its encoder alone, without heads, reads the tokens of the corpus in small
-batches of similar length, by as many threads as the runtime uses; then the whole model extracts from the texts, asked
-for 5 types and for 1,000. They take turns; the best of several turns counts. The start is that of the command
-`onoma extract "..." --labels person` in a new process, from its call to its end: the median of several.
+batches of similar length, with as many threads as the runtime uses; then the whole model extracts 5 types and 1,000
+types. They alternate, and the best of several turns counts. The start-up time is that of `onoma extract "..." --labels
+person` in a new process, from start to end: the median of several.
 """
 
 from __future__ import annotations
@@ -16,21 +18,22 @@ from functools import partial
 from itertools import product
 from pathlib import Path
 
-from onoma.backends.onnx import OnnxGraph, Workers
-from onoma.backends.torch import load as load_torch
-from onoma.batches import Batch, bucket, collate
 from onoma.evaluation.runs import open_corpus
-from onoma.export import export
 from onoma.extractor import load
-from onoma.subwords import Subwords
-from onoma.systems.blocks.onnx_encoder import TOKENS, encoder_states
-from onoma.systems.blocks.onnx_graph import Graph
-from onoma.text import segment
-from records import RESULTS, Record, write_records
-from start import start
+from onoma.inputs.batches import Batch, bucket_by_length
+from onoma.inputs.packing import PackedTexts, WindowedTexts
+from onoma.models.export import export
+from onoma.models.folder import open_single
+from onoma.models.weights import load_model
+from onoma.onnx.encoder import TOKENS, encoder_states
+from onoma.onnx.runtime import MAX_BATCH_TOKENS
+from onoma.onnx.session import OnnxSession, WorkerThreads
+from onoma.onnx.writer import GraphWriter
+from onoma.systems.base import Runtime
+from records import RESULTS, Record, command, commit_for, main_with_errors, write_records
+from start import start_up_seconds
 
 TURNS = 7
-TOKENS_TOGETHER = 256
 KINDS = (
     *("person", "city", "company", "river", "drug", "disease", "gene", "film", "song", "book", "ship", "award", "law"),
     *("plant", "animal", "dish", "tool", "vehicle", "machine", "school", "team", "sport", "event", "building", "road"),
@@ -62,18 +65,20 @@ def main() -> None:
     parser.add_argument("model", type=Path, help="folder of a model saved by PyTorch")
     parser.add_argument("--corpus", required=True, help="corpus to read, such as data/conll2003 (its test split)")
     parser.add_argument("--limit", type=int, default=2000, help="sentences")
-    parser.add_argument("--threads", type=int, help="by default one a physical core")
+    parser.add_argument("--threads", type=int, help="by default one per physical core")
     parser.add_argument("--name", help="the model's name in the records, by default that of its encoder")
     parser.add_argument("--output", type=Path, default=RESULTS / "runtime.json")
     arguments = parser.parse_args()
+    commit_for(arguments.output)
     corpus = open_corpus(arguments.corpus, limit=arguments.limit)
     texts = [document.text for document in corpus]
     with tempfile.TemporaryDirectory() as folder:
         figures = measure(arguments.model, Path(folder), texts, arguments.threads)
-    encoder = arguments.name or Path(load_torch(arguments.model, "cpu").config.encoder).name
-    command = f"python benchmarks/runtime.py MODEL --corpus {corpus.name} --limit {arguments.limit}"
+    config = open_single(arguments.model, "measure").config
+    encoder = arguments.name or Path(config.encoder).name
+    setting, data = f"{config.system}/runtime-int8/{corpus.name}/{encoder}", f"{corpus.name}, {len(texts)} documents"
     records = [
-        Record(f"binder/runtime-int8/{corpus.name}/{encoder}/{name}", value, command, corpus.name, encoder=encoder)
+        Record(f"{setting}/{name}", value, command(without=["--output"]), data, encoder=encoder)
         for name, value in figures.items()
     ]
     for record in records:
@@ -84,8 +89,8 @@ def main() -> None:
 def measure(source: Path, folder: Path, texts: list[str], threads: int | None) -> dict[str, float]:
     """All figures by name."""
     model = load(export(source, folder / "model", int8=True), "onnx", threads=threads)
-    encoder, workers = bare_encoder(source, folder / "encoder.onnx"), Workers(threads)
-    batches = tokens(texts, model.backend.subwords)
+    encoder, workers = bare_encoder(source, folder / "encoder.onnx"), WorkerThreads(threads)
+    batches = make_batches(texts, model.runtime)
     work: dict[str, Callable[[], object]] = {
         "encoder": lambda: list(workers.map(partial(read, encoder), batches)),
         "5_types": lambda: model.extract(texts, LABELS[:5]),
@@ -94,37 +99,39 @@ def measure(source: Path, folder: Path, texts: list[str], threads: int | None) -
     seconds = dict.fromkeys(work, float("inf"))
     for turn in range(TURNS + 1):
         for name, run in work.items():
-            begin = time.perf_counter()
+            start = time.perf_counter()
             run()
-            if turn:  # the first one only warms up
-                seconds[name] = min(seconds[name], time.perf_counter() - begin)
+            if turn:  # the first one is a warm-up
+                seconds[name] = min(seconds[name], time.perf_counter() - start)
     speeds = {f"{name}_sentences_per_s": len(texts) / value for name, value in seconds.items()}
     return speeds | {
         "share_of_encoder_percent": 100 * seconds["encoder"] / seconds["5_types"],
         "1000_types_against_5": seconds["1000_types"] / seconds["5_types"],
-        "start_s": start(TEXT, "--labels", "person", model=folder / "model"),
+        "start_s": start_up_seconds(TEXT, "--labels", "person", model=folder / "model"),
     }
 
 
-def bare_encoder(source: Path, path: Path) -> OnnxGraph:
+def bare_encoder(source: Path, path: Path) -> OnnxSession:
     """The text encoder alone, in int8."""
-    graph = Graph(int8=True)
-    states = encoder_states(graph, load_torch(source, "cpu").model.text_encoder)
-    graph.save(path, TOKENS, {"states": states})
-    return OnnxGraph(path)
+    graph = GraphWriter(int8=True)
+    model = load_model(open_single(source, "measure"), "cpu")
+    graph.save(path, TOKENS, {"states": encoder_states(graph, model.text_encoder)})
+    return OnnxSession(path)
 
 
-def tokens(texts: list[str], subwords: Subwords) -> list[Batch]:
+def make_batches(texts: list[str], runtime: Runtime) -> list[Batch]:
     """All texts as small batches of similar length."""
-    pieces = subwords.split((text, segment(text)) for text in texts)
-    parts = bucket([len(one.ids) + 2 for one in pieces], len(pieces), TOKENS_TOGETHER)
-    return [collate([pieces[index] for index in part], subwords) for part in parts]
+    config = runtime.config
+    windowed = WindowedTexts.cut(PackedTexts.pack(texts), runtime.tokenizer, config.max_tokens, config.overlap)
+    lengths = windowed.lengths()
+    rows = bucket_by_length(lengths, len(lengths), MAX_BATCH_TOKENS, workers=runtime.workers)
+    return [windowed.batch(part, runtime.tokenizer) for part in rows]
 
 
-def read(encoder: OnnxGraph, batch: Batch) -> object:
-    """Let the encoder read a batch."""
+def read(encoder: OnnxSession, batch: Batch) -> object:
+    """Run the encoder on a batch."""
     return encoder.run(["states"], ids=batch.ids, mask=batch.mask)
 
 
 if __name__ == "__main__":
-    main()
+    main_with_errors(main)

@@ -2,11 +2,11 @@
 
     python benchmarks/speed_table7.py --encoder FOLDER --data ROOT
 
-All three stand on the same encoder and see the same batches. A training step is forward, loss, backward and AdamW;
-inference goes from a batch on the CPU to decoded mentions on the CPU. The systems take turns in every repeat, so that
-a slow moment of the machine meets all of them; the median over repeats is recorded. Before inference is measured, the
-systems have learned from the training steps: an untrained one would propose far more spans, and decode longer, than
-any model in use. The F1 in the printed table shows how far they came; it is no result of its own.
+All three use the same encoder and read the same batches. A training step is forward pass, loss, backward pass and
+AdamW; inference is from a batch on the CPU to decoded mentions on the CPU. The systems alternate in every repeat, so
+that slow moments of the machine affect all of them; the median over repeats is recorded. Inference is measured after
+the training steps, because an untrained system would propose far more spans, and decode longer, than a trained one. The
+F1 in the printed table shows how far training went; it is not a result.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ import torch
 from torch import Tensor, nn
 
 from baselines import BertCrf, Biaffine, Rows, bio_tags, flat_rows, precision
-from onoma.batches import Batch, bucket, collate
-from onoma.config import ModelConfig
-from onoma.data import load_splits
-from onoma.data.packing import pack
+from onoma.data import join_documents, load_splits
 from onoma.entities import Corpus, EntityType
-from onoma.subwords import Subwords
+from onoma.inputs.batches import Batch, bucket_by_length
+from onoma.inputs.tokenizer import WordTokenizer
+from onoma.models.config import ModelConfig
+from onoma.systems.binder.collator import BinderCollator
 from onoma.systems.binder.model import Binder
 from onoma.systems.binder.options import BinderOptions
 from onoma.systems.binder.torch_runtime import TorchBinder
 from onoma.systems.blocks.encoders import load_encoder
-from onoma.training.collating import BinderCollator
+from onoma.training.collation import collate_examples
 from onoma.training.examples import Example, make_examples
-from onoma.training.sampling import BucketedBatches
-from records import RESULTS, Record, write_records
+from onoma.training.samplers import BucketedSampler
+from records import RESULTS, Record, command, commit_for, main_with_errors, write_records
 
 OVERLAP = 16  # words that neighbouring windows share
 RATE, HEAD_RATE = 1e-4, 1e-3
 WARM_UP = 10  # training steps
 PAPER = {"binder": (2571, 8886), "bert-crf": (2273, 8596), "biaffine": (1548, 3634)}
-"""Words a second in training and in inference, table 7 of the paper."""
+"""Words per second in training and in inference, table 7 of the paper."""
 
 Inputs = dict[str, Tensor]
 
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """A model, how it learns and how it is used."""
+    """A model, its loss, its inference and its optimiser."""
 
     model: nn.Module
     loss: Callable[..., Tensor]
@@ -68,33 +68,33 @@ class Data:
 
 
 def prepare(
-    corpora: dict[str, Corpus], subwords: Subwords, arguments: argparse.Namespace, options: BinderOptions
+    corpora: dict[str, Corpus], tokenizer: WordTokenizer, arguments: argparse.Namespace, options: BinderOptions
 ) -> Data:
-    """Training steps and inference batches out of windows that reach across sentences."""
+    """Training steps and inference batches of windows across sentences."""
     types = corpora["train"].types
     numbers = {one.name: number for number, one in enumerate(types)}
     examples = {
         split: make_examples(
-            [pack(corpus)],
+            [join_documents(corpus)],
             numbers,
-            subwords,
+            tokenizer,
             max_tokens=arguments.max_tokens,
             overlap=OVERLAP,
             drop_empty=split == "train",
         )[0][: arguments.windows]
         for split, corpus in corpora.items()
     }
-    collator = BinderCollator(types, subwords, options)
+    collator = BinderCollator(types, tokenizer, options)
     wanted = WARM_UP + arguments.repeats * arguments.steps
     steps = [_training_inputs(chosen, collator) for chosen in islice(_epochs(examples["train"], arguments), wanted)]
     tested = examples["test"]
-    order = bucket([len(one.pieces.ids) for one in tested], arguments.batch_size)
-    batches = [collate([tested[i].pieces for i in rows], subwords) for rows in order]
+    order = bucket_by_length([len(one.tokens.ids) for one in tested], arguments.batch_size)
+    batches = [collate_examples([tested[i] for i in rows], tokenizer) for rows in order]
     return Data(steps, batches, [_gold([tested[i] for i in rows]) for rows in order])
 
 
 def _epochs(examples: list[Example], arguments: argparse.Namespace) -> Iterator[list[Example]]:
-    batches, epoch = BucketedBatches(examples, arguments.batch_size, seed=0), 0
+    batches, epoch = BucketedSampler(examples, arguments.batch_size, seed=0), 0
     while True:
         batches.set_epoch(epoch)
         yield from ([examples[i] for i in rows] for rows in batches)
@@ -119,7 +119,7 @@ def make_systems(
     folder = arguments.encoder
     binder = Binder(load_encoder(folder), load_encoder(folder), options, arguments.max_tokens, len(types)).to(device)
     hidden = next(binder.text_heads.parameters()).shape[1]
-    runtime = TorchBinder(binder, ModelConfig("binder", max_tokens=arguments.max_tokens), Subwords.load(folder))
+    runtime = TorchBinder(binder, ModelConfig("binder", max_tokens=arguments.max_tokens), WordTokenizer.load(folder))
     crf = BertCrf(load_encoder(folder), hidden, len(types)).to(device)
     biaffine = Biaffine(load_encoder(folder), hidden, len(types)).to(device)
     return {
@@ -142,12 +142,12 @@ class BinderInference:
 
     def __init__(self, runtime: TorchBinder, types: Sequence[EntityType]) -> None:
         self.runtime, self.types = runtime, types
-        self.rows: np.ndarray | None = None
+        self.query: np.ndarray | None = None
 
     def __call__(self, batch: Batch) -> Rows:
-        if self.rows is None:
-            self.rows = self.runtime.encode_types(self.types)
-        return flat_rows(self.runtime.propose(batch, self.rows, self.runtime.config.threshold))
+        if self.query is None:
+            self.query = self.runtime.ask(self.types)
+        return flat_rows(self.runtime.propose(batch, self.query, self.runtime.config.threshold))
 
 
 def _optimiser(model: nn.Module) -> torch.optim.Optimizer:
@@ -158,7 +158,7 @@ def _optimiser(model: nn.Module) -> torch.optim.Optimizer:
 
 
 def train(system: System, steps: Sequence[Inputs], device: torch.device) -> float:
-    """Take some training steps; how many words they read in a second."""
+    """Take some training steps; returns words per second."""
     system.model.train()
     begin = _now(device)
     for step in steps:
@@ -173,7 +173,7 @@ def train(system: System, steps: Sequence[Inputs], device: torch.device) -> floa
 
 
 def infer(system: System, batches: Sequence[Batch], device: torch.device) -> float:
-    """Read all batches; how many of their words in a second."""
+    """Read all batches; returns words per second."""
     begin = _now(device)
     for batch in batches:
         system.extract(batch)
@@ -190,7 +190,7 @@ def _now(device: torch.device) -> float:
 def measure(
     systems: dict[str, System], data: Data, arguments: argparse.Namespace, device: torch.device
 ) -> tuple[dict[str, list[float]], dict[str, list[float]], dict[str, float]]:
-    """Words a second of each repeat, in training and in inference, and the F1 between the two."""
+    """Words per second of each repeat, in training and in inference, and the F1 after training."""
     training: dict[str, list[float]] = {name: [] for name in systems}
     inference: dict[str, list[float]] = {name: [] for name in systems}
     for system in systems.values():
@@ -200,7 +200,7 @@ def measure(
             training[name].append(train(system, data.steps[start : start + arguments.steps], device))
     for system in systems.values():
         system.model.eval()
-    reached = {name: f1(system, data) for name, system in systems.items()}  # warms up, too
+    reached = {name: f1(system, data) for name, system in systems.items()}  # also a warm-up
     for _ in range(arguments.repeats):
         for name, system in systems.items():
             inference[name].append(infer(system, data.batches, device))
@@ -226,17 +226,17 @@ def report(
     """Print the table and write the records."""
     encoder, corpus = Path(arguments.encoder).name, Path(arguments.corpus).name
     data = f"{corpus}, batches of {arguments.batch_size} windows of at most {arguments.max_tokens} tokens"
-    command = f"python benchmarks/speed_table7.py --encoder {encoder} --data DATA --corpus {arguments.corpus}"
-    command += f" --batch-size {arguments.batch_size} --max-tokens {arguments.max_tokens}"
     records = []
-    print(f"{'words a second':16} {'training':>20} {'(paper)':>8} {'inference':>20} {'(paper)':>8} {'F1':>6}")
+    print(f"{'words per second':16} {'training':>20} {'(paper)':>8} {'inference':>20} {'(paper)':>8} {'F1':>6}")
     for name, papers in PAPER.items():
         cells = []
         for setting, speeds, paper in zip(("training", "inference"), (training, inference), papers, strict=True):
             value, spread = statistics.median(speeds[name]), statistics.stdev(speeds[name])
             cells.append(f"{value:12,.0f} ± {spread:5,.0f} {paper:8,}")
             metric = f"{name}/speed-{setting}/{corpus}/{encoder}/words_per_s"
-            records.append(Record(metric, round(value), command, data, paper, encoder, (0,), round(spread)))
+            records.append(
+                Record(metric, round(value), command(without=["--output"]), data, paper, encoder, (0,), round(spread))
+            )
         print(f"{name:16} {' '.join(cells)} {reached[name]:6.1f}")
     accelerator = torch.cuda.get_device_name() if device.type == "cuda" else ""
     write_records(arguments.output, records, accelerator=accelerator)
@@ -252,17 +252,18 @@ def main() -> None:
     parser.add_argument("--max-tokens", type=int, default=256, help="of a window")
     parser.add_argument("--repeats", type=int, default=3, help="at least 2, for a spread")
     parser.add_argument("--steps", type=int, default=8, help="training steps of each repeat")
-    parser.add_argument("--windows", type=int, help="take only so many windows of each split")
+    parser.add_argument("--windows", type=int, help="windows of each split; by default all")
     arguments = parser.parse_args()
+    commit_for(arguments.output)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     options = BinderOptions()
     corpora = load_splits(arguments.data / arguments.corpus, splits=["train", "test"], natural_names=True)
     types = corpora["train"].types
-    data = prepare(corpora, Subwords.load(arguments.encoder), arguments, options)
+    data = prepare(corpora, WordTokenizer.load(arguments.encoder), arguments, options)
     systems = make_systems(arguments, types, options, device)
     training, inference, reached = measure(systems, data, arguments, device)
     report(training, inference, reached, arguments, device)
 
 
 if __name__ == "__main__":
-    main()
+    main_with_errors(main)

@@ -1,19 +1,20 @@
-"""A cold start of the embedded model, and the memory that it takes: `python benchmarks/start.py`.
+"""Start-up time and memory of the embedded model: `python benchmarks/start.py`.
 
-The start is that of the command `onoma extract TEXT --labels ...` in a new process, from its call to its end: the
-median of several. Memory is the resident set of a process that has loaded the model and read one text.
+The time is that of `onoma extract TEXT --labels ...` in a new process, from start to end: the median of several. Memory
+is the resident set of a process that has loaded the model and read one text.
 """
 
 from __future__ import annotations
 
+import argparse
 import statistics
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-from onoma.model_info import describe_model
-from records import RESULTS, Record, write_records
+from onoma.models.info import describe_model
+from records import RESULTS, Record, commit_for, main_with_errors, write_records
 
 TURNS = 7
 TEXTS = {"en": ("Tom flew to Paris.", "person, city"), "zh": ("王芳昨天飞往北京。", "人名, 城市")}
@@ -28,16 +29,20 @@ print(next(line.split()[1] for line in open("/proc/self/status") if line.startsw
 
 def main() -> None:
     """Measure, print and record."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=Path, default=RESULTS / "start.json")
+    output = parser.parse_args().output
+    commit_for(output)
     figures: dict[str, dict[str, float]] = {}
     for language, (text, labels) in TEXTS.items():
-        figures[language] = {"start_s": start(text, "--labels", labels), "memory_mb": memory([text])}
+        figures[language] = {"start_s": start_up_seconds(text, "--labels", labels), "memory_mb": memory([text])}
     figures["both"] = {"memory_mb": memory([text for text, _ in TEXTS.values()])}
     size = sum(one.megabytes for one in describe_model())
     figures["both"]["disk_mb"] = round(size, 1)
     for language, values in figures.items():
         print(language, ", ".join(f"{name} {value:.2f}" for name, value in values.items()))
     write_records(
-        RESULTS / "start.json",
+        output,
         [
             Record(f"embedded/start/{language}/none/{name}", round(value, 3), "python benchmarks/start.py", "one text")
             for language, values in figures.items()
@@ -46,15 +51,15 @@ def main() -> None:
     )
 
 
-def start(*arguments: str, model: Path | None = None) -> float:
-    """Seconds of `onoma extract` from its call to its end, the median of several."""
+def start_up_seconds(*arguments: str, model: Path | None = None) -> float:
+    """Seconds of `onoma extract` from start to end, the median of several."""
     command = [sys.executable, "-m", "onoma", "extract", *arguments]
     command += ["--model", str(model)] if model is not None else []
     taken = []
     for _ in range(TURNS):
-        begin = time.perf_counter()
+        start = time.perf_counter()
         subprocess.run(command, check=True, capture_output=True)
-        taken.append(time.perf_counter() - begin)
+        taken.append(time.perf_counter() - start)
     return statistics.median(taken)
 
 
@@ -65,4 +70,4 @@ def memory(texts: list[str]) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    main_with_errors(main)

@@ -1,9 +1,9 @@
-"""Speed of SUNER on one GPU (table 4): sentences a second of its three forms and of the bare encoder, in one run.
+"""Speed of SUNER on one GPU (table 4): sentences per second of its three forms and of the bare encoder, in one run.
 
     python benchmarks/suner_speed.py --two-stage RUN/model --fused RUN/model --one-stage RUN/model --data CORPORA
 
-All read the same batches of sentences of similar length, tokenised before, and put out proposals; the types are
-encoded once. Batches are read by two threads, as a service would: while one waits for the GPU, the other prepares.
+All read the same batches of sentences of similar length, tokenised before, and output proposals; the types are encoded
+once. Batches are read by two threads, as in a service: while one waits for the GPU, the other one prepares.
 """
 
 from __future__ import annotations
@@ -18,14 +18,13 @@ from typing import Any
 
 import torch
 
-from onoma.asking import asked_types
-from onoma.backends.torch import load
-from onoma.batches import Batch, bucket, collate
-from onoma.chunks import prepare
 from onoma.data import Inventory, load_corpus
 from onoma.entities import Corpus
-from onoma.word_tokens import WordTokens
-from records import RESULTS, Record, write_records
+from onoma.extractor import load
+from onoma.inputs.batches import Batch, bucket_by_length
+from onoma.inputs.packing import PackedTexts, WindowedTexts
+from onoma.labels.parsing import parse_labels
+from records import RESULTS, Record, command, commit_for, main_with_errors, write_records
 
 PAPER = {"suner": 159.65, "suner-one-stage": 374.21}  # GENIA, RoBERTa-base, a GeForce RTX 3090
 
@@ -34,9 +33,10 @@ Read = Callable[[Batch], Any]
 
 def batches_of(corpus: Corpus, runtime: Any, size: int, tokens: int) -> list[Batch]:
     """The sentences of a corpus in batches of similar length."""
-    parts = prepare([one.text for one in corpus], WordTokens(runtime.subwords), runtime.config).parts
-    rows = bucket([len(part.ids) + 2 for part in parts], size, tokens)
-    return [collate([parts[i] for i in some], runtime.subwords) for some in rows]
+    config = runtime.config
+    packed = PackedTexts.pack([one.text for one in corpus])
+    windowed = WindowedTexts.cut(packed, runtime.tokenizer, config.max_tokens, config.overlap)
+    return [windowed.batch(rows, runtime.tokenizer) for rows in bucket_by_length(windowed.lengths(), size, tokens)]
 
 
 def bare_encoder(runtime: Any) -> Read:
@@ -45,27 +45,27 @@ def bare_encoder(runtime: Any) -> Read:
     @torch.inference_mode()
     def read(batch: Batch) -> Any:
         ids, mask = runtime.copy((batch.ids, batch.mask))
-        with runtime.precision():
-            return runtime.model.text_pass(ids, mask)[:, 0, 0].cpu()
+        with runtime.autocast():
+            return runtime.model.encode_text(ids, mask)[:, 0, 0].cpu()
 
     return read
 
 
 def system(runtime: Any, corpus: Corpus) -> Read:
     """A whole system, asked for the types of the corpus at its own threshold."""
-    styled = runtime.style(corpus.name)
-    types = styled.encode_types(asked_types(corpus.types))
-    return lambda batch: styled.propose(batch, types, styled.config.threshold)
+    styled = runtime.with_style(corpus.name)
+    query = styled.ask(parse_labels(corpus.types))
+    return lambda batch: styled.propose(batch, query, styled.config.threshold)
 
 
 def seconds(read: Read, batches: Sequence[Batch], threads: int) -> float:
     """How long it takes to read all batches."""
-    begin = time.perf_counter()
+    start = time.perf_counter()
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(read, batches))
     if torch.cuda.is_available():
         torch.cuda.synchronize()
-    return time.perf_counter() - begin
+    return time.perf_counter() - start
 
 
 def main() -> None:
@@ -80,25 +80,26 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=512)
     parser.add_argument("--tokens", type=int, default=32768, help="of a batch, with padding")
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--rounds", type=int, default=4, help="how often a repeat reads the corpus")
+    parser.add_argument("--rounds", type=int, default=4, help="times that a repeat reads the corpus")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--output", type=Path, default=RESULTS / "suner_speed.json")
     arguments = parser.parse_args()
+    commit_for(arguments.output)
     folders = {"suner": arguments.two_stage, "suner-fused": arguments.fused, "suner-one-stage": arguments.one_stage}
-    runtimes = {name: load(folder) for name, folder in folders.items() if folder is not None}
+    runtimes = {name: load(folder, "torch").runtime for name, folder in folders.items() if folder is not None}
     corpus = Inventory.load().unify(load_corpus(arguments.data / arguments.corpus, "test"))
     some = runtimes["suner-fused"]
     batches = batches_of(corpus, some, arguments.batch_size, arguments.tokens) * arguments.rounds
     readers = {"encoder": bare_encoder(some)} | {name: system(one, corpus) for name, one in runtimes.items()}
     times: dict[str, list[float]] = {name: [] for name in readers}
     for read in readers.values():
-        seconds(read, batches, arguments.threads)  # warms up
+        seconds(read, batches, arguments.threads)  # warm-up
     for _ in range(arguments.repeats):
         for name, read in readers.items():
             times[name].append(seconds(read, batches, arguments.threads))
     sentences = len(corpus) * arguments.rounds
     bare = statistics.median(times["encoder"])
-    command = "python benchmarks/suner_speed.py --two-stage MODEL --fused MODEL --one-stage MODEL --data CORPORA"
+    text = command(without=["--output"])
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else ""
     where = f"test sentences of {corpus.name}, batches of at most {arguments.batch_size}, {arguments.threads} threads"
     records = []
@@ -112,11 +113,9 @@ def main() -> None:
         ):
             metric = f"{name}/speed/{corpus.name}/{arguments.encoder}/{measure}"
             paper = PAPER.get(name) if measure == "sentences_per_s" else None
-            records.append(
-                Record(metric, round(value, 3), command, where, paper, arguments.encoder, (), round(spread, 3))
-            )
+            records.append(Record(metric, round(value, 3), text, where, paper, arguments.encoder, (), round(spread, 3)))
     write_records(arguments.output, records, accelerator=device)
 
 
 if __name__ == "__main__":
-    main()
+    main_with_errors(main)

@@ -11,29 +11,29 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
-from onoma.data.files import atomic_write
+from onoma.files import atomic_write
 from records import RESULTS, ROOT, read_records
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 HEAD = """\
 # Benchmarks
 
-This page is made from the records in `benchmarks/results` by `python benchmarks/tables.py`; do not edit it by hand.
-A cell is the value, ± the standard deviation over seeds or repeats, and in brackets the published figure where
-there is one. `cpu_seconds` are those of the processor: where the clock says much more, other work kept the machine
-busy. "+changes" behind a commit means that the package had changes which were not committed yet.
+This page is generated from the records in `benchmarks/results` by `python benchmarks/tables.py`; do not edit it by
+hand. A cell is the value, ± the standard deviation over seeds or repeats, and in brackets the published figure if there
+is one. `cpu_seconds` is processor time. Rows marked *historic* cannot be measured again as they stand; the reason is
+below the table. In commands, `$CORPORA` and `$ENCODERS` are the folders of corpora and encoders.
 """
 
 Row = dict[str, Any]
 
 
 def render(rows: Iterable[Row]) -> str:
-    """The whole page: a section a system, a table a setting."""
+    """The whole page: one section per system, one table per setting."""
     return "\n".join([HEAD, *_sections(sorted(rows, key=_place))])
 
 
 def _place(row: Row) -> list[str]:
-    """Where a record belongs: first by system, then by setting."""
+    """System and setting of a record."""
     place: list[str] = row["metric"].split("/")[:2]
     return place
 
@@ -53,13 +53,13 @@ def _sections(rows: list[Row]) -> Iterator[str]:
 
 
 def _table(records: list[Row]) -> Iterator[str]:
-    """A line for each corpus and encoder, a column for each measure."""
+    """One line per corpus and encoder, one column per measure."""
     cells: dict[tuple[str, str], dict[str, str]] = {}
     data: dict[tuple[str, str], str] = {}
     for record in records:
         _, _, corpus, encoder, measure = record["metric"].split("/")
         cells.setdefault((corpus, encoder), {})[measure] = _cell(record)
-        data[corpus, encoder] = record["data"]
+        data[corpus, encoder] = ("*historic*; " if record.get("historic") else "") + record["data"]
     measures = list(dict.fromkeys(measure for line in cells.values() for measure in line))
     yield _line(["corpus", "encoder", *measures, "data"])
     yield _line(["---", "---", *["---:"] * len(measures), "---"])
@@ -81,16 +81,17 @@ def _cell(record: Row) -> str:
 
 
 def _origin(record: Row) -> str:
-    """How, at which state of the project and where a figure was measured."""
+    """The command, commit and machine of a figure, and why it is historic if it is."""
     seeds = f", seeds {', '.join(map(str, record['seeds']))}" if record["seeds"] else ""
-    return f"- `{record['command']}`{seeds}; commit {record['commit']}; {record['machine']}"
+    historic = f"; historic: {record['historic']}" if record.get("historic") else ""
+    return f"- `{record['command']}`{seeds}; commit {record['commit']}; {record['machine']}{historic}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Make docs/benchmarks.md from the records in benchmarks/results.")
-    parser.add_argument("--check", action="store_true", help="only see whether the page is up to date")
+    parser.add_argument("--check", action="store_true", help="only check whether the page is up to date")
     check = parser.parse_args().check
-    page = render(row for path in sorted(RESULTS.glob("*.json")) for row in read_records(path))
+    page = render(row for path in sorted(RESULTS.rglob("*.json")) for row in read_records(path))
     if not check:
         with atomic_write(PAGE) as file:
             file.write(page)

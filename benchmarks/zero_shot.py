@@ -3,10 +3,10 @@
     python benchmarks/zero_shot.py --data CORPORA [--model FOLDER] [--language en|zh|both] [--limit N]
     python benchmarks/zero_shot.py --data CORPORA --others
 
-English is measured on CrossNER and MIT, Chinese on Resume, CLUENER, E-commerce and MSRA. Strict F1 by character
-offsets, the model's own threshold, types by their natural names alone. The published rows are what the papers report
-for all test sentences; they too are strict by offsets, except UniNER's and ChatGPT's. `--others` measures on corpora
-beside these, on the first 400 sentences of each; their figures have no average, because they are of all kinds.
+English is tested on CrossNER and MIT, Chinese on Resume, CLUENER, E-commerce and MSRA. Strict F1 by character offsets,
+the model's own threshold, types by their natural names alone. The published rows are what the papers report for all
+test sentences; they are strict by offsets, too, except UniNER's and ChatGPT's. `--others` tests on other corpora, on
+the first 400 sentences of each; they have no average, because they are very different.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from rich.table import Column, Table
 
 import onoma
 from onoma import Extractor
-from onoma.config import ModelConfig
 from onoma.data import load_corpus
 from onoma.data.corpora import find_splits
 from onoma.evaluation.runs import run
-from records import RESULTS, Record, write_records
+from onoma.models.folder import ModelFolder, open_folder
+from records import RESULTS, Record, command, commit_for, main_with_errors, write_records
 
 SETS = (
     "crossner_ai",
@@ -68,12 +68,12 @@ OTHERS_LIMIT = 400
 
 
 class Language(NamedTuple):
-    """What a language is measured on."""
+    """The test sets of a language."""
 
     sets: tuple[str, ...]
-    average: str  # what the mean over them is called
+    average: str  # name of the mean over them
     script: str  # of the texts
-    texts: str  # in the records
+    texts: str  # description in the records
 
 
 LANGUAGES = {
@@ -92,12 +92,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", required=True, type=Path, help="folder with en/crossner_ai and the others")
     parser.add_argument("--model", default=None, help="model folder; by default the embedded one")
-    parser.add_argument("--language", choices=[*LANGUAGES, "both"], default="both", help="what to measure on")
-    parser.add_argument("--name", default="embedded", help="what to call it in the records")
-    parser.add_argument("--others", action="store_true", help="measure on other corpora than the benchmarks")
-    parser.add_argument("--limit", type=int, default=None, help="take only so many sentences of each set")
+    parser.add_argument("--language", choices=[*LANGUAGES, "both"], default="both", help="language of the test sets")
+    parser.add_argument("--name", default="embedded", help="the model's name in the records")
+    parser.add_argument("--others", action="store_true", help="test on other corpora than the benchmarks")
+    parser.add_argument("--limit", type=int, default=None, help="number of sentences of each set")
     parser.add_argument("--output", type=Path, default=RESULTS / "zero_shot.json")
     arguments = parser.parse_args()
+    commit_for(arguments.output)
     model = onoma.load(arguments.model)
     for language in LANGUAGES if arguments.language == "both" else [arguments.language]:
         encoder = encoder_of(model, language)
@@ -127,14 +128,14 @@ def measure(model: Extractor, language: str, sets: Sequence[str], data: Path, li
 
 
 def encoder_of(model: Extractor, language: str) -> str:
-    """The encoder that reads texts of a language; where a folder holds several models, that of their route."""
-    config = ModelConfig.load(model.folder)
-    for route in config.options.get("routes", ()):
-        scripts = route.get("scripts")
-        if not scripts or LANGUAGES[language].script in scripts:
-            config = ModelConfig.load(model.folder / route["folder"])
-            break
-    return config.encoder.rpartition("/")[2]
+    """The encoder that reads texts of a language; in a folder with several models, that of the route."""
+    folder = open_folder(model.folder)
+    if isinstance(folder, ModelFolder):
+        return folder.config.encoder.rpartition("/")[2]
+    routes = zip(folder.models(), folder.config.routes, strict=True)
+    script = LANGUAGES[language].script
+    chosen = next(one for one, route in routes if not route.scripts or script in route.scripts)
+    return chosen.config.encoder.rpartition("/")[2]
 
 
 def table(name: str, scores: dict[str, float]) -> Table:
@@ -152,7 +153,7 @@ def records(name: str, scores: dict[str, float], encoder: str, texts: str, setti
         Record(
             f"{name}/{setting}/{corpus}/{encoder}/f1",
             round(score, 2),
-            "python benchmarks/zero_shot.py --data CORPORA" + (" --others" if setting == "other-corpora" else ""),
+            command(without=["--output"]),
             f"{texts}, types by natural name",
             None,
             encoder,
@@ -162,4 +163,4 @@ def records(name: str, scores: dict[str, float], encoder: str, texts: str, setti
 
 
 if __name__ == "__main__":
-    main()
+    main_with_errors(main)

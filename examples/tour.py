@@ -1,60 +1,79 @@
-"""A tour of Onoma on documents of our own, with the embedded model: `make run`. Nothing is downloaded."""
+"""A tour of Onoma on its own sample documents, with the embedded model: `make run`. Nothing is downloaded."""
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 import tempfile
+import textwrap
 from pathlib import Path
 
 import onoma
 from onoma import data
 from onoma.text import cut_windows, segment, sentence_starts
 
-STORIES = Path(__file__).parent / "stories.jsonl"
+EXAMPLES = Path(__file__).parent.resolve()
+STORIES = EXAMPLES / "stories.jsonl"
+PRIZES = EXAMPLES / "prizes.txt"
+LABELS = "scientist, university, city, award, year"
 LETTER = (
     "Dear Ms Adeyemi, our Oslo office will ship the Lumen X2 cameras on 4 May. Please send the invoice over "
     "$1,250 to billing@fjordoptics.example. Kind regards, Henrik Solberg, Fjord Optics"
 )
 
-CHINESE_LETTER = "林晓梅女士：您好！本公司杭州办事处将于5月4日寄出流明相机，货款为1250元。此致，远山光学有限公司 李大伟"
-
-
-def command(*arguments: object) -> None:
-    """Run a command as a user would."""
-    print(f"\n$ onoma {' '.join(map(str, arguments))}", flush=True)
-    subprocess.run([sys.executable, "-m", "onoma", *map(str, arguments)], check=True)
-
 
 def main() -> None:
-    """Extract, then describe, convert and cut documents."""
-    print(LETTER)
-    labels = "person, city, company, product, date, amount of money, e-mail address"
-    command("extract", LETTER, "--labels", labels)
+    """Extract entities, then evaluate, inspect, convert and cut documents."""
+    heading("1. Extract: two sentences, one in English and one in Chinese, with the same labels")
+    print(PRIZES.read_text(encoding="utf-8"))
+    run_command("extract", PRIZES, "--lines", "--labels", LABELS)
 
-    print(f"\nThe same labels for a Chinese letter:\n{CHINESE_LETTER}")
-    command("extract", CHINESE_LETTER, "--labels", labels)
-
-    print("\nThe English letter again, from Python, with types described in words:")
+    heading("2. From Python, with types that are described in words")
+    print(f"{textwrap.fill(LETTER, 100)}\n")
     ner = onoma.load()
-    for entity in ner.extract(LETTER, {"sender": "the person who signs the letter", "device": "a machine for sale"}):
-        print(f"  {entity}")
+    types = {
+        "device": "a machine for sale",
+        "payment": "an amount of money to be paid",
+        "firm": "a company that sells something",
+    }
+    for entity in ner.extract(LETTER, types):
+        print(f"  {entity.start:>3}-{entity.end:<3}  {entity.text:<16} {entity.label:<17} {entity.score:.2f}")
 
-    print("\nOur sample documents, and how many of their mentions are found:")
-    report = onoma.evaluate(ner, data.load_corpus(STORIES))
-    print(f"  strict precision {report.strict.micro.precision:.2f}, recall {report.strict.micro.recall:.2f}")
-    command("info", STORIES)
+    heading("3. Evaluate: how many mentions of the sample documents are found")
+    report = onoma.evaluate(ner, STORIES)
+    scores = report.strict.micro
+    print(f"  {scores.correct} of {scores.gold} mentions, {scores.predicted} predictions")
+    print(f"  precision {scores.precision:.2f}, recall {scores.recall:.2f}, F1 {scores.f1:.2f} (strict)")
+
+    heading("4. Inspect and convert data")
+    run_command("info", STORIES)
     with tempfile.TemporaryDirectory() as folder:
-        command("convert", STORIES, Path(folder) / "stories.spacy")
+        run_command("convert", STORIES, "stories.spacy", folder=folder)
 
-    print("\nWords, cut so that every mention can begin and end at one:")
+    heading("5. Words: every mention starts and ends at one")
     for document in data.read(STORIES):
         print("  " + " | ".join(document.text[start:end] for start, end in segment(document.text)))
 
+    heading("6. Windows: documents of any length are read in parts, and nothing is truncated")
     text = LETTER * 500
     words = segment(text)
     windows = cut_windows([1] * len(words), 256, 16, sentence_starts(text, words))
-    print(f"\nA document of {len(text):,} characters: {len(words):,} words, {len(windows)} windows of up to 256 words.")
+    print(f"  {len(text):,} characters, {len(words):,} words, {len(windows)} windows of up to 256 words")
+
+    print("\nNext: README.md, docs/index.md, and `onoma --help`.")
+
+
+def heading(title: str) -> None:
+    """Print the title of a step."""
+    print(f"\n\033[1m{title}\033[0m\n" if sys.stdout.isatty() else f"\n{title}\n", flush=True)
+
+
+def run_command(*arguments: str | Path, folder: str | None = None) -> None:
+    """Run a command as a user would, with paths shown relative to the project."""
+    shown = [str(one.relative_to(EXAMPLES.parent)) if isinstance(one, Path) else one for one in arguments]
+    print(f"$ onoma {shlex.join(shown)}", flush=True)
+    subprocess.run([sys.executable, "-m", "onoma", *map(str, arguments)], check=True, cwd=folder)
 
 
 if __name__ == "__main__":

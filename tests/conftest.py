@@ -1,17 +1,18 @@
-"""Settings and models that all tests share."""
+"""Settings and models for all tests."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from onoma import Extractor
+    from onoma.inputs.tokenizer import WordTokenizer
 
 settings.register_profile("onoma", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 settings.load_profile("onoma")
@@ -24,7 +25,7 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     from tiny import tiny_binder
 
-    torch.set_num_threads(1)  # more only get in each other's way with tensors so small
+    torch.set_num_threads(1)  # with tensors this small, more threads are slower
     return tiny_binder(tmp_path_factory.mktemp("models") / "tiny")
 
 
@@ -36,8 +37,43 @@ def ner(tiny_model: Path) -> Extractor:
     return load(tiny_model, backend="torch", device="cpu")
 
 
+@pytest.fixture(scope="session")
+def encoder_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny BERT with random weights, for training."""
+    import torch
+
+    from tiny_training import save_encoder
+
+    torch.set_num_threads(1)
+    return save_encoder(tmp_path_factory.mktemp("encoders") / "tiny-bert")
+
+
+@pytest.fixture(scope="session")
+def tokenizer(encoder_folder: Path) -> WordTokenizer:
+    """The tokenizer of that encoder."""
+    from onoma.inputs.tokenizer import WordTokenizer
+
+    return WordTokenizer.load(encoder_folder)
+
+
+@pytest.fixture(scope="session")
+def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the corpus `small`, for training."""
+    from tiny_training import write_corpus
+
+    return write_corpus(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture(scope="session")
+def recipe_values(encoder_folder: Path) -> dict[str, Any]:
+    """The values of a recipe that learns the small corpus in a few seconds."""
+    from tiny_training import small_recipe
+
+    return small_recipe(encoder_folder)
+
+
 class Outcome(NamedTuple):
-    """What a command left: its exit code and what it printed."""
+    """The exit code of a command and what it printed."""
 
     code: object
     out: str

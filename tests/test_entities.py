@@ -1,3 +1,6 @@
+import json
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,7 +17,7 @@ def test_from_spans_keeps_text_and_offsets_together(text, data):
     assert text[entity.start : entity.end] == entity.text
 
 
-def test_document_keeps_entities_in_order():
+def test_the_entities_of_a_document_are_sorted():
     document = Document.from_spans("Tom met Ann", [(8, 11, "person"), (0, 3, "person")])
     assert [entity.text for entity in document.entities] == ["Tom", "Ann"]
 
@@ -28,41 +31,41 @@ def test_document_keeps_entities_in_order():
         (lambda: EntityType("drug", threshold="high"), "between 0 and 1"),
         (lambda: EntityType("drug", examples=[1]), "list of strings"),
         (lambda: Entity(3, 3, "", "x"), "start < end"),
-        (lambda: Entity("0", 3, "Tom", "x"), "whole numbers, got start='0', end=3"),
-        (lambda: Entity(0, True, "T", "x"), "whole numbers, got start=0, end=True"),
-        (lambda: Entity(0.0, 3.0, "Tom", "x"), "whole numbers, got start=0.0"),
+        (lambda: Entity("0", 3, "Tom", "x"), "must be integers, got start='0', end=3"),
+        (lambda: Entity(0, True, "T", "x"), "must be integers, got start=0, end=True"),
+        (lambda: Entity(0.0, 3.0, "Tom", "x"), "must be integers, got start=0.0"),
         (lambda: Entity(0, 3, ["T", "o", "m"], "x"), "text of the mention 0-3 must be a string"),
         (lambda: Entity(0, 3, "Tom", 3), "label of the mention 'Tom' must be a string, got 3"),
         (lambda: Entity(0, 3, "Tom", "x", "high"), "not a number: 'high'"),
         (lambda: Document(None), "text of a document must be a string, got None"),
         (lambda: Document.from_spans(None, [(0, 3, "x")]), "must be a string, got None"),
-        (lambda: Document.from_spans("Tom", [("0", 3, "x")]), "whole numbers, got start='0'"),
-        (lambda: Document.from_spans("Tom", [(0.0, 3.0, "x")]), "whole numbers, got start=0.0"),
+        (lambda: Document.from_spans("Tom", [("0", 3, "x")]), "must be integers, got start='0'"),
+        (lambda: Document.from_spans("Tom", [(0.0, 3.0, "x")]), "must be integers, got start=0.0"),
         (lambda: Entity(0, 3, "To", "x"), "has 2"),
         (lambda: Entity(0, 3, "Tom", ""), "empty label"),
         (lambda: Entity(0, 3, "Tom", "x", float("nan")), "not a number"),
-        (lambda: Document("Tim", (Entity(0, 3, "Tom", "x"),)), "reads 'Tim'"),
-        (lambda: Document.from_spans("Tom", [(0, 9, "x")]), "outside of the text"),
+        (lambda: Document("Tim", (Entity(0, 3, "Tom", "x"),)), "whose text there is 'Tim'"),
+        (lambda: Document.from_spans("Tom", [(0, 9, "x")]), "outside the text"),
         (lambda: Document.from_spans("Tom", [(0, 3, "x")], annotated=["y"]), "not listed in 'annotated': x"),
         (lambda: Document("Tom is", words=((0, 3), (2, 6))), "out of order"),
         (
             lambda: Corpus("c", [Document.from_spans("Tom", [(0, 3, "x")])], (EntityType("y"),)),
-            "outside of its inventory",
+            "outside its inventory",
         ),
         (lambda: Corpus("c", [], (EntityType("y"), EntityType("y"))), "twice"),
     ],
 )
-def test_validation_says_what_is_wrong(make, message):
+def test_bad_values_are_explained(make, message):
     with pytest.raises(OnomaError, match=message):
         make()
 
 
-def test_numbers_of_numpy_are_numbers():
+def test_numbers_of_numpy_are_accepted():
     document = Document.from_spans("Tom", [(np.int32(0), np.int64(3), "x")])
     assert document.entities == (Entity(0, 3, "Tom", "x", np.float32(1)),)
 
 
-def test_a_corpus_is_printed_short():
+def test_the_repr_of_a_corpus_is_short():
     documents = [Document.from_spans("Tom" * 99, [(0, 3, "person")], annotated=["person", "city"])] * 500
     assert repr(Corpus("trips", documents)) == "Corpus('trips', 500 documents, types: city, person)"
     many = Corpus("many", [], tuple(EntityType(str(number)) for number in range(10)))
@@ -70,14 +73,36 @@ def test_a_corpus_is_printed_short():
     assert repr(Corpus("none", [])) == "Corpus('none', 0 documents, types: none)"
 
 
-def test_corpus_takes_its_inventory_from_mentions_and_annotated_labels():
+def test_the_default_inventory_has_all_labels_of_mentions_and_annotations():
     corpus = Corpus("c", [Document.from_spans("Tom", [(0, 3, "person")], annotated=["person", "city"]), Document("x")])
     assert corpus.labels == ("city", "person")
     assert corpus.annotated(corpus.documents[1]) == {"city", "person"}
     assert Corpus("c", [], (EntityType("a"),)).annotated(Document("x", annotated=frozenset())) == frozenset()
 
 
-def test_relabel_changes_mentions_and_annotated_labels():
-    document = Document.from_spans("Tom", [(0, 3, "PER")], annotated=["PER", "LOC"]).relabel({"PER": "person"})
-    assert document.labels == {"person"}
-    assert document.annotated == {"person", "LOC"}
+def test_an_entity_as_plain_values():
+    entity = Entity(0, 3, "Tom", "person", 0.5)
+    assert entity.to_dict() == {"start": 0, "end": 3, "text": "Tom", "label": "person", "score": 0.5}
+    assert Entity(**json.loads(json.dumps(entity.to_dict()))) == entity
+    assert list(entity.to_dict()) == ["start", "end", "text", "label", "score"]
+
+
+@pytest.mark.parametrize(
+    ("entity_type", "text"),
+    [
+        (EntityType("drug"), "drug"),
+        (EntityType("drug", "a medicine"), "drug: a medicine"),
+        (EntityType("drug", "a medicine", ("aspirin", "heparin")), "drug: a medicine, such as aspirin, heparin"),
+        (EntityType("drug", examples=("aspirin",), threshold=0.4), "drug, such as aspirin"),
+    ],
+)
+def test_a_type_as_one_line_of_text(entity_type, text):
+    assert entity_type.as_text() == text
+
+
+def test_ids_may_be_integers_and_other_fields_are_kept():
+    document = Document.from_spans("Tom", [(0, 3, "PER")], id=7, meta={"source": "news"})
+    assert (document.id, document.meta) == (7, {"source": "news"})
+    renamed = replace(document, entities=())
+    assert (renamed.id, renamed.meta) == (7, {"source": "news"})
+    assert hash(document) == hash(Document.from_spans("Tom", [(0, 3, "PER")], id=7, meta={"source": ["news"]}))

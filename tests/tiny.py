@@ -1,4 +1,4 @@
-"""A tiny BINDER that really is trained, in a few seconds, on sentences of our own.
+"""A tiny BINDER that is trained in a few seconds on made-up sentences.
 
 It knows persons and cities (and bands, which contain cities) well enough for tests to ask for them by name.
 """
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,14 +21,14 @@ from tokenizers.processors import TemplateProcessing
 from transformers import BertConfig, BertModel
 
 from onoma import Corpus, Document, EntityType
-from onoma.backends.torch import save
-from onoma.batches import Batch, collate
-from onoma.config import ModelConfig
-from onoma.subwords import Subwords
+from onoma.inputs.batches import Batch, pad_rows
+from onoma.inputs.tokenizer import WordTokenizer
+from onoma.models.config import ModelConfig
+from onoma.models.weights import save_model
 from onoma.systems.binder.model import Binder
 from onoma.systems.binder.options import BinderOptions
-from onoma.systems.blocks.type_texts import type_text
-from onoma.text import align
+from onoma.training.collation import collate_examples, gold_rows
+from onoma.training.examples import make_examples
 
 TYPES = (
     EntityType("band", "a group of people who make music together"),
@@ -43,7 +44,7 @@ PATTERNS = (
     "Nobody has seen [person|{person}] since the concert in [city|{city}] .",
     "We eat soup and bread every day .",
 )
-OPTIONS = BinderOptions(size=32, width_size=16, max_width=8, shared_encoder=True)
+OPTIONS: dict[str, Any] = {"vector_size": 32, "width_size": 16, "max_width": 8, "shared_encoder": True}
 
 
 def documents() -> list[Document]:
@@ -53,7 +54,7 @@ def documents() -> list[Document]:
 
 
 def document(marked: str) -> Document:
-    """A document out of a text such as "[person|Tom] sang"; marks may be nested."""
+    """A document from a text such as "[person|Tom] sang"; marks may be nested."""
     text, spans, opened = "", [], []
     for token in re.findall(r"\[[a-z]+\||\]|[^\[\]]+", marked):
         if token.endswith("|"):
@@ -66,8 +67,8 @@ def document(marked: str) -> Document:
     return Document.from_spans(text, spans)
 
 
-def together(parts: Sequence[Document]) -> Document:
-    """Documents one after the other, as one."""
+def joined(parts: Sequence[Document]) -> Document:
+    """Documents one after the other, as one document."""
     text, spans = "", []
     for part in parts:
         spans += [(len(text) + one.start, len(text) + one.end, one.label) for one in part.entities]
@@ -76,7 +77,7 @@ def together(parts: Sequence[Document]) -> Document:
 
 
 def corpus() -> Corpus:
-    """What the tiny model has learned, as a corpus."""
+    """The training data of the tiny model as a corpus."""
     return Corpus("tiny", documents(), TYPES)
 
 
@@ -87,26 +88,26 @@ def tiny_binder(folder: Path, *, max_tokens: int = 64) -> Path:
     tokenizer = train_tokenizer([one.text for one in documents()])
     tokenizer.save(str(folder / "tokenizer.json"))
     model = _model(tokenizer.get_vocab_size(), max_tokens)
-    _train(model, Subwords(tokenizer), steps=200)
+    _train(model, WordTokenizer(tokenizer), steps=200)
     config = ModelConfig(
         "binder",
         encoder="tiny",
         max_tokens=max_tokens,
         overlap=8,
         types={one.name: one.description for one in TYPES},
-        options={"size": 32, "width_size": 16, "max_width": 8, "shared_encoder": True},
+        options=OPTIONS,
     )
-    save(model, config, folder, folder)
+    save_model(model, config, folder, folder)
     return folder
 
 
 def train_tokenizer(texts: list[str]) -> Tokenizer:
-    """A WordPiece tokenizer for texts of ours and the descriptions of the types; always the same for the same texts.
+    """A WordPiece tokenizer for texts and the descriptions of the types; the same texts give the same tokenizer.
 
-    Short words are tokens, long ones two; all letters are there, so that other words can be read, too.
+    Short words are one token, long ones two. All letters are tokens, so that other words can be read as well.
     """
     normalizer, splitter = normalizers.BertNormalizer(lowercase=False), pre_tokenizers.BertPreTokenizer()
-    read = " ".join(texts + [type_text(one, OPTIONS) for one in TYPES])
+    read = " ".join(texts + [one.as_text() for one in TYPES])
     words = sorted({word for word, _ in splitter.pre_tokenize_str(normalizer.normalize_str(read))})
     letters = sorted({letter for word in words for letter in word} | set(string.ascii_letters + string.digits))
     pieces = [piece for word in words for piece in ((word,) if len(word) < 7 else (word[:4], f"##{word[4:]}"))]
@@ -133,28 +134,28 @@ def _model(vocabulary: int, max_tokens: int) -> Binder:
         ),
         add_pooling_layer=False,
     )
-    return Binder(encoder, None, OPTIONS, max_tokens, len(TYPES))
+    return Binder(encoder, None, BinderOptions(**OPTIONS), max_tokens, len(TYPES))
 
 
-def _train(model: Binder, subwords: Subwords, steps: int) -> None:
+def _train(model: Binder, tokenizer: WordTokenizer, steps: int) -> None:
+    """Joined documents of several lengths; types are given by name, with description, or with examples as well."""
     examples = documents()
-    names = [one.name for one in TYPES]
-    writings = [[EntityType(name) for name in names], TYPES, [_with_examples(one) for one in TYPES]]
-    type_inputs = [subwords.encode([type_text(one, OPTIONS) for one in types]) for types in writings]
-    optimiser = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    forms = [[EntityType(one.name) for one in TYPES], TYPES, [_with_examples(one) for one in TYPES]]
+    type_inputs = [pad_rows(tokenizer.encode([one.as_text() for one in form]), tokenizer.pad) for form in forms]
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
     generator = np.random.default_rng(0)
     model.train()
     for step in range(steps):
-        chosen = [together([examples[i] for i in generator.choice(len(examples), size)]) for size in (1, 2, 3, 5) * 4]
-        batch, gold = _batch(chosen, names, subwords)
+        chosen = [joined([examples[i] for i in generator.choice(len(examples), size)]) for size in (1, 2, 3, 5) * 4]
+        batch, gold = _batch(chosen, tokenizer)
         text = model.encode_text(*(torch.from_numpy(x) for x in (batch.ids, batch.mask, batch.first, batch.last)))
         types = model.encode_types(*map(torch.from_numpy, type_inputs[step % len(type_inputs)]))
-        sims = model.similarities(text, types, OPTIONS.max_width)
-        known = torch.ones(len(batch.ids), len(names), dtype=torch.bool)
+        sims = model.similarities(text, types, model.options.max_width)
+        known = torch.ones(len(batch.ids), len(TYPES), dtype=torch.bool)
         loss = model.loss(sims, torch.from_numpy(batch.words), torch.from_numpy(gold), known)
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss.backward()
-        optimiser.step()
+        optimizer.step()
     model.eval()
 
 
@@ -162,12 +163,8 @@ def _with_examples(entity_type: EntityType) -> EntityType:
     return replace(entity_type, examples={"city": CITIES, "person": PEOPLE}.get(entity_type.name, ())[:2])
 
 
-def _batch(chosen: list[Document], names: list[str], subwords: Subwords) -> tuple[Batch, np.ndarray]:
-    aligned = [align(one) for one in chosen]
-    pieces = subwords.split((one.text, alignment.words) for one, alignment in zip(chosen, aligned, strict=True))
-    gold = [
-        (window, first, last, names.index(entity.label))
-        for window, (one, alignment) in enumerate(zip(chosen, aligned, strict=True))
-        for entity, (first, last) in zip(one.entities, alignment.mentions.tolist(), strict=True)
-    ]
-    return collate(pieces, subwords), np.array(gold, np.int64).reshape(-1, 4)
+def _batch(chosen: list[Document], tokenizer: WordTokenizer) -> tuple[Batch, np.ndarray]:
+    numbers = {one.name: number for number, one in enumerate(TYPES)}
+    source = Corpus("chosen", chosen, TYPES)
+    examples, _ = make_examples([source], numbers, tokenizer, max_tokens=128, overlap=0, drop_empty=False)
+    return collate_examples(examples, tokenizer), gold_rows(examples, np.arange(len(TYPES)))

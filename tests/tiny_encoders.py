@@ -1,4 +1,4 @@
-"""Encoders of several families with random weights, so small that whole passes cost nothing."""
+"""Tiny encoders of several families with random weights."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PADS = {"bert": 0, "roberta": 1, "mpnet": 1}
 
 
 def tiny_encoder(family: str, **settings: Any) -> nn.Module:
-    """An encoder without a pooling layer, its weights large enough that every part of it matters."""
+    """An encoder without a pooling layer, with weights so large that every part changes the result."""
     make_config, make_model = MAKERS[family]
     usual = {
         "vocab_size": VOCABULARY,

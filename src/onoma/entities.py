@@ -1,23 +1,20 @@
-"""The vocabulary: what is asked for, what is found, and the texts that both belong to.
+"""The vocabulary of the package: entity types, entities, documents and corpora.
 
-Everything here is frozen: a function that changes something returns a new object.
-Offsets are characters of a Python string (Unicode code points), `end` exclusive.
+All classes are frozen; functions that change something return a new object. Offsets count characters of a Python
+string (Unicode code points), and `end` is exclusive.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from numbers import Integral, Real
-from typing import TYPE_CHECKING
+from typing import Any
 
 from onoma.errors import OnomaError
 
-if TYPE_CHECKING:
-    from onoma.data.statistics import Statistics
-
 SHOWN_TYPES = 8
-"""How many of its types a corpus names when it is printed."""
+"""How many of its types `repr(corpus)` names."""
 
 
 def _check_text(text: object) -> None:
@@ -26,14 +23,14 @@ def _check_text(text: object) -> None:
 
 
 def _check_offsets(start: object, end: object) -> None:
-    """Whole numbers, those of numpy too; True and 3.0 are mistakes, though Python would compare them."""
+    """Offsets are integers, numpy's included, but neither booleans nor floats."""
     if not all(isinstance(offset, Integral) and not isinstance(offset, bool) for offset in (start, end)):
-        raise OnomaError(f"the start and end of a mention are whole numbers, got start={start!r}, end={end!r}")
+        raise OnomaError(f"the start and end of a mention must be integers, got start={start!r}, end={end!r}")
 
 
 @dataclass(frozen=True, slots=True)
 class EntityType:
-    """What is asked for: a name in words, and optionally what helps to recognise it.
+    """What is asked for: a name in words, and optionally a description, examples and a threshold.
 
     >>> EntityType("drug", "a medicine or active substance", examples=("aspirin",), threshold=0.4).name
     'drug'
@@ -55,10 +52,19 @@ class EntityType:
         if self.threshold is not None and not (isinstance(self.threshold, Real) and 0.0 <= self.threshold <= 1.0):
             raise OnomaError(f"the threshold of type {self.name!r} must lie between 0 and 1, got {self.threshold!r}")
 
+    def as_text(self) -> str:
+        """The type in one line, as models read it.
+
+        >>> EntityType("drug", "a medicine", ("aspirin",)).as_text()
+        'drug: a medicine, such as aspirin'
+        """
+        text = f"{self.name}: {self.description}" if self.description else self.name
+        return f"{text}, such as {', '.join(self.examples)}" if self.examples else text
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Entity:
-    """A mention: `text[start:end]` of its document, its label and how sure the model is (1.0 for gold)."""
+    """A mention: `text[start:end]` of its document, with its label and the model's score (1.0 for gold)."""
 
     start: int
     end: int
@@ -67,7 +73,7 @@ class Entity:
     score: float = 1.0
 
     def __post_init__(self) -> None:
-        # locals, and one comparison for what nearly every mention is: readers make millions of them
+        # local variables and one type comparison for the usual case, because readers create millions of entities
         start, end, text, label, score = self.start, self.end, self.text, self.label, self.score
         if not (type(start) is type(end) is int and type(text) is type(label) is str and type(score) is float):
             self._check_types()
@@ -79,7 +85,7 @@ class Entity:
             )
         if not label:
             raise OnomaError(f"the mention {text!r} at {start} has an empty label")
-        if score != score:  # true of nan alone
+        if score != score:  # only NaN differs from itself
             raise OnomaError(f"the score of {text!r} is not a number")
 
     def _check_types(self) -> None:
@@ -96,21 +102,33 @@ class Entity:
         """What strict evaluation compares: (start, end, label)."""
         return self.start, self.end, self.label
 
+    def to_dict(self) -> dict[str, Any]:
+        """The entity as plain values, ready for JSON.
+
+        >>> Entity(0, 3, "Tom", "person", 0.5).to_dict()
+        {'start': 0, 'end': 3, 'text': 'Tom', 'label': 'person', 'score': 0.5}
+        """
+        return {"start": self.start, "end": self.end, "text": self.text, "label": self.label, "score": self.score}
+
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A text with its gold or predicted entities, kept in order of their offsets.
+    """A text with its gold or predicted entities, sorted by offsets.
 
-    `annotated` names the labels for which the annotation is complete; None means all of the corpus's
-    inventory. Other labels are unknown here, never negatives. `words` are the offsets of the words
-    that the source itself gave (token corpora); None means that Onoma segments the text.
+    Args:
+        annotated: the labels for which the annotation is complete; None means all types of the corpus. Other
+            labels are unknown here, never negatives.
+        words: character offsets of the words that the source gave (token corpora); None: the text is segmented.
+        id: an identifier from the source.
+        meta: other fields of the source record, kept when the document is written as JSON lines.
     """
 
     text: str
     entities: tuple[Entity, ...] = ()
     annotated: frozenset[str] | None = None
     words: tuple[tuple[int, int], ...] | None = field(default=None, repr=False)
-    id: str | None = None
+    id: str | int | None = None
+    meta: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         _check_text(self.text)
@@ -119,7 +137,7 @@ class Document:
             if self.text[entity.start : entity.end] != entity.text:
                 raise OnomaError(
                     f"the entity {entity.text!r} ({entity.start}-{entity.end}) does not match its document, "
-                    f"which reads {self.text[entity.start : entity.end]!r} there"
+                    f"whose text there is {self.text[entity.start : entity.end]!r}"
                 )
         if self.annotated is not None:
             object.__setattr__(self, "annotated", frozenset(self.annotated))
@@ -131,7 +149,7 @@ class Document:
             previous = 0
             for start, end in self.words:
                 if not previous <= start < end <= len(self.text):
-                    raise OnomaError(f"word {start}-{end} is empty, out of order or outside of the text")
+                    raise OnomaError(f"word {start}-{end} is empty, out of order or outside the text")
                 previous = end
 
     @classmethod
@@ -142,7 +160,8 @@ class Document:
         *,
         annotated: Iterable[str] | None = None,
         words: Iterable[tuple[int, int]] | None = None,
-        id: str | None = None,
+        id: str | int | None = None,
+        meta: Mapping[str, Any] | None = None,
     ) -> Document:
         """Build a document from (start, end, label) triples.
 
@@ -156,8 +175,7 @@ class Document:
                 _check_offsets(start, end)
             if not 0 <= start < end <= length:
                 raise OnomaError(
-                    f"the mention {start}-{end} ({label}) is empty or outside of the text, "
-                    f"which has {length} characters"
+                    f"the mention {start}-{end} ({label}) is empty or outside the text, which has {length} characters"
                 )
             entities.append(Entity(start, end, text[start:end], label))
         return cls(
@@ -166,25 +184,18 @@ class Document:
             frozenset(annotated) if annotated is not None else None,
             tuple(words) if words is not None else None,
             id,
+            meta or {},
         )
 
     @property
     def labels(self) -> frozenset[str]:
-        """The labels that have a mention here."""
+        """The labels that have a mention in this document."""
         return frozenset(entity.label for entity in self.entities)
-
-    def relabel(self, mapping: dict[str, str]) -> Document:
-        """The same document with labels renamed; labels that `mapping` does not name stay as they are."""
-        return replace(
-            self,
-            entities=tuple(replace(entity, label=mapping.get(entity.label, entity.label)) for entity in self.entities),
-            annotated=None if self.annotated is None else frozenset(mapping.get(name, name) for name in self.annotated),
-        )
 
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Documents with a name and a type inventory (by default every label that has a mention)."""
+    """Documents with a name and a type inventory (by default all labels that occur)."""
 
     name: str
     documents: Sequence[Document]
@@ -204,10 +215,10 @@ class Corpus:
             )
         unknown = used.difference(names)
         if unknown:
-            raise OnomaError(f"corpus {self.name!r} has mentions of types outside of its inventory: {sorted(unknown)}")
+            raise OnomaError(f"corpus {self.name!r} has mentions of types outside its inventory: {sorted(unknown)}")
 
     def __repr__(self) -> str:
-        """Short, for a corpus may hold a million documents and a thousand types."""
+        """A short form, because a corpus may hold a million documents and thousands of types."""
         more = len(self.types) - SHOWN_TYPES
         types = ", ".join(self.labels[:SHOWN_TYPES]) + (f" and {more} more" if more > 0 else "")
         return f"Corpus({self.name!r}, {len(self)} documents, types: {types or 'none'})"
@@ -224,11 +235,5 @@ class Corpus:
         return tuple(entity_type.name for entity_type in self.types)
 
     def annotated(self, document: Document) -> frozenset[str]:
-        """The labels whose annotation is complete in this document."""
+        """The labels whose annotation is complete in a document."""
         return frozenset(self.labels) if document.annotated is None else document.annotated
-
-    def statistics(self) -> Statistics:
-        """Counts of documents, words, mentions, types, lengths and nesting."""
-        from onoma.data.statistics import describe  # the statistics need the segmenter; the vocabulary does not
-
-        return describe(self)

@@ -10,11 +10,11 @@ class OnomaError(ValueError):
 
 
 class DataError(OnomaError):
-    """A file that cannot be read or written as asked: where, what, and how to mend it.
+    """A file that cannot be read or written: where, what is wrong, and how to fix it.
 
-    >>> raise DataError("the mention ends before it begins", path="a.jsonl", line=3, fix="swap 'start' and 'end'")
+    >>> raise DataError("the mention ends before it starts", path="a.jsonl", line=3, fix="swap 'start' and 'end'")
     Traceback (most recent call last):
-    onoma.errors.DataError: a.jsonl, line 3: the mention ends before it begins. Fix: swap 'start' and 'end'.
+    onoma.errors.DataError: a.jsonl, line 3: the mention ends before it starts. Fix: swap 'start' and 'end'.
     """
 
     def __init__(

@@ -1,72 +1,183 @@
-"""The Extractor: texts and the names of types in, entities with exact offsets out."""
+"""The Extractor: texts and labels in, entities with exact offsets out."""
 
 from __future__ import annotations
 
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import tee
 from pathlib import Path
-from typing import TypedDict, Unpack, get_args, overload
+from threading import Lock
+from typing import NamedTuple, TypedDict, Unpack, overload
 
-from onoma.asking import Labels, Threshold, asked_types, limits
-from onoma.backends import Backend, BackendName, load_backend
-from onoma.chunks import Proposed, chunks, prepare, propose
-from onoma.config import ModelConfig
-from onoma.data.files import atomic_folder
-from onoma.decoding import Overlap
+import numpy as np
+
+from onoma.decoding.decode import decode
+from onoma.decoding.overlap import Overlap, check_overlap
+from onoma.decoding.proposals import Proposals
 from onoma.entities import Document, Entity, EntityType
 from onoma.errors import OnomaError
-from onoma.hub import find_model, upload
-from onoma.label_names import LabelNames, told_config
-from onoma.type_cache import TypeCache, model_digest
-from onoma.word_tokens import WordTokens
+from onoma.files import atomic_folder
+from onoma.inputs.packing import PackedTexts, WindowedTexts, chunk_texts
+from onoma.labels.parsing import Labels, Threshold, Thresholds, parse_labels, resolve_thresholds
+from onoma.labels.routing import ScriptRouter
+from onoma.labels.translation import LabelTranslator
+from onoma.models.config import ModelConfig
+from onoma.models.folder import ONNX_FILE, ModelFolder, RoutedFolder, open_folder, open_single
+from onoma.models.hub import EMBEDDED, upload
+from onoma.systems.base import Backend, Query, Runtime, RuntimeSettings, propose
+from onoma.systems.registry import get_system
 
-Ask = Callable[[Sequence[str]], Proposed]
+SECTION_TOKENS = 16_384
+"""Tokens of a long text after which its entities so far are reported."""
 
-ROUTED = "routed"
-"""What folders with several models name as their system."""
-_CHUNK = 16  # batches whose texts are sorted by length together
+_BATCHES_PER_CHUNK = 16  # batches whose texts are sorted by length together
 
 
 def load(
     name_or_folder: str | os.PathLike[str] | None = None,
-    backend: BackendName = "auto",
+    backend: Backend = "auto",
     device: str | None = None,
     threads: int | None = None,
     cache_dir: str | os.PathLike[str] | None = None,
     style: str | None = None,
 ) -> Extractor:
-    """Load a model: the embedded one, one in a folder, or one of the hub (`owner/name`).
+    """Load a model: the embedded one, one in a folder, or one from the hub (`owner/name`).
 
     Args:
-        name_or_folder: None takes the embedded model.
-        backend: "onnx" (no PyTorch needed), "torch", or "auto": onnx where the model has it.
-        device: for torch, such as "cpu" or "cuda"; None takes a GPU if there is one.
-        threads: for onnx; None takes all physical cores.
-        cache_dir: a folder in which encoded types are kept, so that other processes need not encode them again.
-        style: the name of a corpus as which to annotate, for models that were trained with such names.
+        name_or_folder: None for the embedded model.
+        backend: "onnx" (without PyTorch), "torch", or "auto": onnx if the model has it.
+        device: for torch, such as "cpu" or "cuda"; None for a GPU if there is one.
+        threads: for onnx; None for all physical cores.
+        cache_dir: a folder for encoded types, so that other processes need not encode them again.
+        style: the name of a corpus whose annotation to follow, for models that were trained with such names.
 
     >>> onoma.load().extract("Tom flew to Paris.", ["person", "city"])  # doctest: +SKIP
     """
-    folder = find_model(name_or_folder)
-    config = ModelConfig.load(folder)
-    extractor: Extractor
-    if config.system == ROUTED:
-        from onoma.routing import RoutedExtractor  # single models do without it
-
-        one = partial(load, backend=backend, device=device, threads=threads, cache_dir=cache_dir)
-        extractor = RoutedExtractor(folder, config, one)
+    folder = open_folder(name_or_folder)
+    settings = _LoadSettings(backend, device, threads, None if cache_dir is None else Path(cache_dir))
+    if isinstance(folder, RoutedFolder):
+        router = ScriptRouter([route.scripts for route in folder.config.routes], folder.config.share)
+        models = [LazyModel(one, partial(_load_model, one, settings)) for one in folder.models()]
+        extractor = Extractor(folder.path, models, router)
     else:
-        extractor = Extractor(load_backend(folder, backend, device, threads), folder, cache_dir)
-    return extractor if style is None else extractor.in_style(style)
+        extractor = Extractor(folder.path, [LazyModel(folder, partial(_load_model, folder, settings))])
+        extractor.single("use")  # a single model is loaded at once
+    return extractor if style is None else extractor.with_style(style)
+
+
+@dataclass(frozen=True, slots=True)
+class _LoadSettings:
+    backend: Backend
+    device: str | None
+    threads: int | None
+    cache_dir: Path | None
+
+
+def _load_model(folder: ModelFolder, settings: _LoadSettings) -> LoadedModel:
+    backend = settings.backend
+    if backend == "auto":
+        backend = "onnx" if folder.has(ONNX_FILE) else "torch"
+    if backend not in ("onnx", "torch"):
+        raise OnomaError(f"there is no backend {backend!r}; the backends are auto, onnx and torch")
+    try:
+        runtime = get_system(folder.config.system).runtime(
+            folder, RuntimeSettings(backend, settings.device, settings.threads, settings.cache_dir)
+        )
+    except ModuleNotFoundError as error:
+        fix = 'pip install "onoma[train]", or export the model to onnx'
+        raise OnomaError(f"the {backend} backend needs {error.name}. Fix: {fix}") from error
+    return LoadedModel(folder, runtime, LabelTranslator(folder.path, folder.config.language))
+
+
+class Question(NamedTuple):
+    """The types that are asked for, as one model needs them."""
+
+    labels: Sequence[str]  # as the user wrote them
+    query: Query
+    thresholds: Thresholds
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """A model in memory, and the labels in its language."""
+
+    folder: ModelFolder
+    runtime: Runtime
+    translator: LabelTranslator
+
+    def ask(self, types: Sequence[EntityType], threshold: Threshold | None) -> Question:
+        """Prepare a question, once for any number of texts."""
+        config, translated = self.runtime.config, self.translator.translate(types)
+        tuned = dict(config.thresholds)  # by names in the language of the model or in that of the user
+        for asked, own in zip(types, translated, strict=True):
+            if own.name in tuned:
+                tuned.setdefault(asked.name, tuned[own.name])
+        thresholds = resolve_thresholds(types, threshold, config.threshold, tuned)
+        return Question([one.name for one in types], self.runtime.ask(translated), thresholds)
+
+    def read(
+        self, texts: Sequence[str], question: Question, overlap: Overlap, several_labels: bool, batch_size: int
+    ) -> Iterator[tuple[PackedTexts, Proposals, int]]:
+        """The decoded proposals of texts, section by section, with the number of words up to which they are complete.
+
+        A section ends where no proposal crosses its end, so that sections are decoded independently.
+        """
+        config, (labels, query, thresholds) = self.runtime.config, question
+        windowed = WindowedTexts.cut(PackedTexts.pack(texts), self.runtime.tokenizer, config.max_tokens, config.overlap)
+        waiting: list[Proposals] = []
+        for windows, end in windowed.sections(SECTION_TOKENS if len(texts) == 1 else None):
+            proposals = propose(windowed, self.runtime, query, thresholds, batch_size, windows)
+            if waiting:
+                proposals = Proposals.concatenate([*waiting, proposals])
+            if end < len(windowed.packed.words):
+                end = _last_uncrossed(proposals, end)
+                done = proposals.last < end
+                proposals, waiting = proposals.take(done), [proposals.take(~done)]
+            decoded = decode(
+                proposals, labels, overlap=overlap, several_labels=several_labels, catch_all=config.catch_all
+            )
+            yield windowed.packed, decoded, end
+
+
+def _last_uncrossed(proposals: Proposals, limit: int) -> int:
+    """The last word boundary, at most `limit`, that no proposal crosses."""
+    order = np.argsort(-proposals.last, kind="stable")
+    for first, last in zip(proposals.first[order].tolist(), proposals.last[order].tolist(), strict=True):
+        if last < limit:
+            break
+        limit = min(limit, first)
+    return limit
+
+
+class LazyModel:
+    """A model that is loaded when it is first needed. Threads may share it."""
+
+    def __init__(self, folder: ModelFolder, load: Callable[[], LoadedModel]) -> None:
+        self.folder, self._load, self._lock = folder, load, Lock()
+        self._loaded: LoadedModel | None = None
+
+    def get(self) -> LoadedModel:
+        """The model."""
+        with self._lock:
+            if self._loaded is None:
+                self._loaded = self._load()
+            return self._loaded
+
+    @property
+    def config(self) -> ModelConfig:
+        """The configuration, for which the model is not loaded."""
+        return self.folder.config
+
+    def with_style(self, corpus: str) -> LazyModel:
+        """The same model with the annotation style of a corpus, if it knows that one."""
+        return LazyModel(self.folder, lambda: replace(self.get(), runtime=self.get().runtime.with_style(corpus)))
 
 
 class Options(TypedDict, total=False):
-    """What may be said beyond texts and labels; see `Extractor.extract`."""
+    """Options of `Extractor.extract` and `stream`."""
 
     threshold: Threshold | None
     overlap: Overlap
@@ -74,45 +185,56 @@ class Options(TypedDict, total=False):
     batch_size: int
 
 
+class Section(NamedTuple):
+    """A part of a text, in the order of the text."""
+
+    text: int  # number of the text
+    entities: list[Entity]
+    end: int  # characters of the text that have been read
+    is_last: bool  # of this text
+
+
 class Extractor:
-    """A loaded model. It may be used by several threads at once."""
+    """A model, or several models for texts in different scripts. Threads may share it."""
 
-    def __init__(
-        self, backend: Backend, folder: str | os.PathLike[str], cache_dir: str | os.PathLike[str] | None = None
-    ) -> None:
-        self._backend, self.folder = backend, Path(folder)
-        cache = None if cache_dir is None else Path(cache_dir) / model_digest(folder, backend.name)
-        self._types, self._words = TypeCache(backend, cache), WordTokens(backend.subwords)
-        self._names = LabelNames(folder, backend.config.options.get("language"))
+    def __init__(self, folder: Path, models: Sequence[LazyModel], router: ScriptRouter | None = None) -> None:
+        """With several models, `router` chooses the one that reads a text."""
+        self.folder, self._models, self._router = folder, models, router
 
-    @property
-    def backend(self) -> Backend:
-        """What runs the model."""
-        return self._backend
+    def __repr__(self) -> str:
+        name = "embedded model" if self.folder == EMBEDDED else str(self.folder)
+        models = (f"{one.config.system} on {one.config.encoder or 'an unknown encoder'}" for one in self._models)
+        return f"<Extractor: {name}, {', '.join(models)}>"
 
     @property
     def config(self) -> ModelConfig:
-        """What the model says of itself."""
-        return self.backend.config
+        """The configuration of the model; of several, that of the last one, which reads texts in any other script."""
+        return self._models[-1].config
+
+    @property
+    def runtime(self) -> Runtime:
+        """What runs the model; of several, the last one."""
+        return self._models[-1].get().runtime
+
+    def single(self, action: str) -> LoadedModel:
+        """The model, for actions that take one model at a time."""
+        if len(self._models) > 1:
+            open_single(self.folder, action)  # raises an error that names the models
+        return self._models[0].get()
 
     @property
     def styles(self) -> tuple[str, ...]:
-        """The corpora as which the model can be told to annotate; most models have none."""
-        return tuple(self.config.options.get("datasets", ()))
+        """The corpora whose annotation style the model can follow; most models have none."""
+        return tuple(dict.fromkeys(name for model in self._models for name in model.config.datasets))
 
-    def in_style(self, corpus: str) -> Extractor:
-        """The same model, told to annotate as in one of the corpora that it was trained on."""
+    def with_style(self, corpus: str) -> Extractor:
+        """The same model, which annotates as in one of the corpora that it was trained on."""
         if corpus not in self.styles:
-            known = f"it knows: {', '.join(self.styles)}" if self.styles else "it was trained without names of corpora"
+            known = f"it knows: {', '.join(self.styles)}" if self.styles else "it was trained without corpus names"
             raise OnomaError(f"this model has no style {corpus!r}; {known}")
-        return self._styled(corpus)
+        return Extractor(self.folder, [one.with_style(corpus) for one in self._models], self._router)
 
-    def _styled(self, corpus: str) -> Extractor:
-        styled = copy(self)
-        styled._backend = self._backend.style(corpus)
-        return styled
-
-    @overload  # a string is an iterable of strings, too, but one text
+    @overload  # a string is also an iterable of strings, but it is one text
     def extract(self, texts: str, labels: Labels, **options: Unpack[Options]) -> list[Entity]: ...  # type: ignore[overload-overlap]
 
     @overload
@@ -128,20 +250,22 @@ class Extractor:
         several_labels: bool = False,
         batch_size: int = 64,
     ) -> list[Entity] | list[list[Entity]]:
-        """Find the mentions of the asked types: a list for a string, a list of lists for several strings.
+        """Find the mentions of types: a list of entities for a string, a list of lists for several strings.
 
         Args:
             texts: a string of any length, or strings.
             labels: names, `EntityType`s, or name → description. Their order has no influence.
-            threshold: the score that an entity must reach: a number, or one a label; by default the type's or model's.
-            overlap: "flat" (no two mentions share a word), "nested" (they may lie inside each other) or "any".
-            several_labels: let a span keep all of its labels instead of the best one.
+            threshold: the score that an entity must reach: a number, or one per label; by default the type's own
+                or the model's.
+            overlap: "flat" (no two mentions share a word), "nested" (mentions may contain each other) or "any".
+            several_labels: report all labels of a span that reach their thresholds, not only the best one.
             batch_size: windows that the model reads at once.
 
-        >>> ner.extract("Tom flew to Paris.", ["person", "city"])  # doctest: +SKIP
-        [Entity(start=0, end=3, text='Tom', label='person', score=0.97), ...]
+        >>> ner = load()
+        >>> [(one.start, one.end, one.text, one.label) for one in ner.extract("Tom flew to Paris.", ["person", "city"])]
+        [(0, 3, 'Tom', 'person'), (12, 17, 'Paris', 'city')]
         """
-        alone = isinstance(texts, str)
+        single = isinstance(texts, str)
         found = self.stream(
             [texts] if isinstance(texts, str) else texts,
             labels,
@@ -150,9 +274,28 @@ class Extractor:
             several_labels=several_labels,
             batch_size=batch_size,
         )
-        return next(found) if alone else list(found)
+        return next(found) if single else list(found)
 
-    def stream(
+    def stream(self, texts: Iterable[str], labels: Labels, **options: Unpack[Options]) -> Iterator[list[Entity]]:
+        """The same for an iterable of any length, with constant memory: one list per text, in order.
+
+        Some batches of texts are read ahead, so that texts of similar length can share a batch.
+
+        >>> for entities in ner.stream(open("news.txt"), ["person"]): ...  # doctest: +SKIP
+        """
+        sections = self.stream_sections(texts, labels, **options)
+        return self._joined(sections)
+
+    @staticmethod
+    def _joined(sections: Iterator[Section]) -> Iterator[list[Entity]]:
+        entities: list[Entity] = []
+        for section in sections:
+            entities += section.entities
+            if section.is_last:
+                yield entities
+                entities = []
+
+    def stream_sections(
         self,
         texts: Iterable[str],
         labels: Labels,
@@ -161,26 +304,60 @@ class Extractor:
         overlap: Overlap = "flat",
         several_labels: bool = False,
         batch_size: int = 64,
-    ) -> Iterator[list[Entity]]:
-        """The same for an iterable of any length, with constant memory: one list for each text, in order.
+    ) -> Iterator[Section]:
+        """The same in parts: a long text comes in several sections, so that results and progress can be shown early."""
+        if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
+            raise OnomaError(f"texts must be an iterable of strings, got {type(texts).__name__}")
+        if not isinstance(batch_size, int) or batch_size < 1:
+            raise OnomaError(f"batch_size must be an integer of at least 1, got {batch_size!r}")
+        check_overlap(overlap)
+        types = parse_labels(labels)
+        resolve_thresholds(types, threshold, 0.5, {})  # raises errors at once, also if no model is loaded yet
+        return self._sections(texts, types, threshold, overlap, several_labels, batch_size)
 
-        Texts are read some batches ahead, so that those of similar length can share a batch.
+    def _sections(
+        self,
+        texts: Iterable[str],
+        types: Sequence[EntityType],
+        threshold: Threshold | None,
+        overlap: Overlap,
+        several_labels: bool,
+        batch_size: int,
+    ) -> Iterator[Section]:
+        questions: dict[int, Question] = {}
+        passed = 0
+        for chunk in chunk_texts(texts, batch_size * _BATCHES_PER_CHUNK):
+            entities: list[list[Entity]] = [[] for _ in chunk]
+            for number, places in self._routes(chunk).items():
+                model = self._models[number].get()
+                if number not in questions:
+                    questions[number] = model.ask(types, threshold)
+                group, labels = [chunk[place] for place in places], questions[number].labels
+                for packed, decoded, end in model.read(group, questions[number], overlap, several_labels, batch_size):
+                    for place, found in zip(places, packed.entities(decoded, labels), strict=True):
+                        entities[place] += found
+                    if len(chunk) == 1 and end < len(packed.words):  # a section of a long text
+                        yield Section(passed, entities[0], int(packed.words[end, 0]), False)
+                        entities = [[]]
+            for place, text in enumerate(chunk):
+                yield Section(passed + place, entities[place], len(text), True)
+            passed += len(chunk)
 
-        >>> for entities in ner.stream(open("news.txt"), ["person"]): ...  # doctest: +SKIP
-        """
-        if overlap not in get_args(Overlap):
-            raise OnomaError(f"overlap must be one of {', '.join(get_args(Overlap))}, got {overlap!r}")
-        types = asked_types(labels)
-        names = [one.name for one in types]
-        proposed = self.propose(texts, types, threshold=threshold, batch_size=batch_size)
-        return (found for chunk in proposed for found in chunk.entities(names, overlap, several_labels))
+    def _routes(self, texts: Sequence[str]) -> dict[int, Sequence[int]]:
+        """The texts that each model reads."""
+        if self._router is None:
+            return {0: range(len(texts))}
+        routes: dict[int, list[int]] = {}
+        for place, text in enumerate(texts):
+            routes.setdefault(self._router.route(text), []).append(place)
+        return dict(routes)
 
     def annotate(self, documents: Iterable[Document], labels: Labels, **options: Unpack[Options]) -> Iterator[Document]:
-        """Documents with what is found in them in place of their own entities, with constant memory.
+        """Documents with the entities that are found in place of their own, with constant memory.
 
         >>> onoma.data.write(ner.annotate(onoma.data.read("news.jsonl"), ["person"]), "people.conll")  # doctest: +SKIP
         """
-        types = asked_types(labels)
+        types = parse_labels(labels)
         names = frozenset(one.name for one in types)
         documents, again = tee(documents)
         found = self.stream((document.text for document in again), types, **options)
@@ -188,27 +365,6 @@ class Extractor:
             replace(document, entities=tuple(entities), annotated=names)
             for document, entities in zip(documents, found, strict=True)
         )
-
-    def propose(
-        self, texts: Iterable[str], labels: Labels, *, threshold: Threshold | None = None, batch_size: int = 64
-    ) -> Iterator[Proposed]:
-        """All spans that reach their thresholds, before any choice between overlapping ones, chunk by chunk.
-
-        Their types count into the names of the asked types in the order of the alphabet.
-        """
-        if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
-            raise OnomaError(f"texts must be an iterable of strings, got {type(texts).__name__}")
-        if batch_size < 1:
-            raise OnomaError(f"batch_size must be at least 1, got {batch_size}")
-        ask = self._asking(asked_types(labels), threshold, batch_size)
-        return (ask(chunk) for chunk in chunks(texts, batch_size * _CHUNK))
-
-    def _asking(self, types: Sequence[EntityType], threshold: Threshold | None, batch_size: int) -> Ask:
-        """What gives the proposals for a chunk of texts, with all that is the same for every chunk done."""
-        told = self._names.told(types)
-        lowest = limits(types, threshold, told_config(self.config, types, told))
-        rows = self._types.rows(told)
-        return lambda texts: propose(prepare(texts, self._words, self.config), self.backend, rows, lowest, batch_size)
 
     @classmethod
     def from_pretrained(cls, name_or_folder: str | os.PathLike[str]) -> Extractor:
@@ -219,11 +375,7 @@ class Extractor:
         """Write the model into a new folder."""
         with atomic_folder(folder) as temporary:
             shutil.copytree(self.folder, temporary, ignore=shutil.ignore_patterns(".*"), dirs_exist_ok=True)
-            self._save_config(temporary)
-
-    def _save_config(self, folder: Path) -> None:
-        self.config.save(folder)
 
     def push_to_hub(self, repo_id: str, *, private: bool = False) -> str:
-        """Put the model on the hub, and return its address there."""
+        """Upload the model to the hub and return its address there."""
         return upload(self.folder, repo_id, private=private)

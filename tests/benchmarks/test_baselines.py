@@ -17,7 +17,7 @@ from torch import Tensor, nn
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 from baselines import BertCrf, Biaffine, LinearChain, bio_tags, tagged_rows
-from onoma.batches import Batch
+from onoma.inputs.batches import Batch
 
 TAGS = 3
 WORDS = (4, 1, 3)
@@ -107,7 +107,9 @@ def test_a_system_finds_what_it_has_learned(system: type[BertCrf | Biaffine]) ->
     torch.manual_seed(0)
     ids = np.array([[1, 10, 11, 12, 2], [1, 12, 10, 2, 0]])
     first = np.array([[1, 2, 3], [1, 2, 0]])
-    batch = Batch(ids, (ids > 0).astype(np.int64), first, first, np.array([3, 2]))
+    batch = Batch(
+        ids, (ids > 0).astype(np.int64), first, first, np.array([3, 2]), [""] * 2, [np.zeros((0, 2), np.int32)] * 2
+    )
     gold = np.array([[0, 0, 0, 1], [0, 1, 2, 0], [1, 1, 1, 1]])
     arrays = {name: getattr(batch, name) for name in ("ids", "mask", "first", "words")}
     inputs = {name: torch.from_numpy(x) for name, x in {**arrays, "gold": gold, "tags": bio_tags(gold, 2, 3)}.items()}

@@ -13,6 +13,9 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import agreement
 import runtime
 from onoma.data import write
+from onoma.extractor import load
+from onoma.inputs.packing import SPECIAL_TOKENS
+from onoma.text import segment
 from tiny import corpus, documents
 
 
@@ -45,8 +48,11 @@ def test_runtime(monkeypatch: pytest.MonkeyPatch, tiny_model: Path, tmp_path: Pa
 
 def test_the_encoder_alone_reads_all_tokens_of_all_texts(tiny_model: Path) -> None:
     texts = [one.text for one in documents()[:50]]
-    subwords = runtime.Subwords.load(tiny_model)
-    batches = runtime.tokens(texts, subwords)
-    expected = sum(len(pieces.ids) + 2 for pieces in subwords.split((text, runtime.segment(text)) for text in texts))
-    assert sum(int(batch.mask.sum()) for batch in batches) == expected
-    assert max(batch.ids.size for batch in batches) <= runtime.TOKENS_TOGETHER
+    model = load(tiny_model, "torch", "cpu")
+    batches = runtime.make_batches(texts, model.runtime)
+    tokens = sum(
+        len(model.runtime.tokenizer.tokenize([text[a:b] for a, b in segment(text)]).ids) + SPECIAL_TOKENS
+        for text in texts
+    )
+    assert sum(int(batch.mask.sum()) for batch in batches) == tokens
+    assert max(batch.ids.size for batch in batches) <= runtime.MAX_BATCH_TOKENS

@@ -1,4 +1,4 @@
-"""The zero-shot benchmark on small sets: which texts are read, and what the records say of the model."""
+"""The zero-shot benchmark on small sets: which texts are read, and what the records say about the model."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import zero_shot
 from onoma import Document
-from onoma.config import ModelConfig
 from onoma.data import write
+from onoma.models.config import Route, RoutedConfig, load_config
 from tiny import documents
 
 
@@ -41,9 +41,8 @@ def routed(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("models") / "routed"
     for route in ("zh", "en"):
         shutil.copytree(tiny_model, folder / route)
-        replace(ModelConfig.load(folder / route), encoder=f"somebody/bert-{route}").save(folder / route)
-    routes = [{"folder": "zh", "scripts": ["Han"]}, {"folder": "en", "scripts": []}]
-    ModelConfig("routed", options={"routes": routes}).save(folder)
+        replace(load_config(folder / route), encoder=f"somebody/bert-{route}").save(folder / route)
+    RoutedConfig((Route("zh", ("Han",)), Route("en"))).save(folder)
     return folder
 
 

@@ -1,3 +1,5 @@
+"""Unified type inventories."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -47,7 +49,7 @@ def news(*spans: tuple[int, int, str], annotated: set[str] | None = None) -> Cor
     return Corpus("news", [document], types)
 
 
-def test_unify_renames_merges_and_drops(inventory: Inventory) -> None:
+def test_labels_are_renamed_merged_and_dropped(inventory: Inventory) -> None:
     unified = inventory.unify(news((0, 3, "PER.NAM"), (0, 3, "PER.NOM"), (17, 21, "LOC"), (5, 13, "MISC")))
     assert unified.name == "news"
     assert unified.types == (
@@ -59,12 +61,12 @@ def test_unify_renames_merges_and_drops(inventory: Inventory) -> None:
     assert unified.documents[0].annotated is None
 
 
-def test_unify_maps_what_is_annotated(inventory: Inventory) -> None:
+def test_annotated_labels_are_mapped(inventory: Inventory) -> None:
     corpus = news((17, 21, "LOC"), annotated={"LOC", "PER.NAM", "MISC", "NO"})
     assert inventory.unify(corpus).documents[0].annotated == {"place", "song"}
 
 
-def test_unify_in_chinese(inventory: Inventory) -> None:
+def test_types_can_have_chinese_names(inventory: Inventory) -> None:
     corpus = Corpus("news", [Document.from_spans("安娜在奥斯陆", [(0, 2, "PER.NAM"), (3, 6, "LOC")])])
     unified = inventory.unify(corpus, language="zh")
     assert unified.types == (EntityType("地点"), EntityType("人名", "有名字的人"))
@@ -72,7 +74,7 @@ def test_unify_in_chinese(inventory: Inventory) -> None:
         inventory.unify(news(), language="zh")
 
 
-def test_identity_keeps_names_of_types(inventory: Inventory) -> None:
+def test_an_identity_corpus_keeps_its_labels(inventory: Inventory) -> None:
     corpus = Corpus("tunes", [Document.from_spans("Yesterday", [(0, 9, "song")])])
     assert inventory.unify(corpus).types == (EntityType("song", "a piece of music with words"),)
     tempo = Corpus("tunes", [Document.from_spans("Allegro", [(0, 7, "tempo")])])
@@ -91,34 +93,26 @@ def test_unmapped_labels_are_listed_with_the_lines_to_add(inventory: Inventory, 
     Inventory.load(write(tmp_path, more + lines)).unify(corpus)
 
 
-def test_a_partly_mapped_corpus_lists_only_the_rest(inventory: Inventory) -> None:
+def test_only_unmapped_labels_of_a_corpus_are_listed(inventory: Inventory) -> None:
     types = tuple(EntityType(name) for name in ("LOC", *(f"X{n}" for n in range(30))))
     with pytest.raises(OnomaError, match=r"X19: x19\n    # \.\.\. and 10 more$") as caught:
         inventory.unify(Corpus("news", [], types))
     assert "LOC" not in str(caught.value)
 
 
-def test_unmapped_labels_can_stay(inventory: Inventory) -> None:
+def test_unmapped_labels_can_be_kept(inventory: Inventory) -> None:
     corpus = Corpus("blog", [], (EntityType("mood", "how one feels"), EntityType("person")))
     assert inventory.unify(corpus, keep_unmapped=True).types == corpus.types
 
 
-def test_unify_all_counts(inventory: Inventory) -> None:
-    tunes = Corpus("tunes", [], (EntityType("song"), EntityType("person")))
-    both = inventory.unify_all([news(), news(), tunes])
-    assert [corpus.name for corpus in both.corpora] == ["news", "news", "tunes"]
-    assert (both.labels, both.types) == (7, 3)
-    assert str(both) == "7 labels of 2 corpora became 3 types"
-
-
-def test_types_of(inventory: Inventory) -> None:
+def test_the_types_of_a_corpus_can_be_listed(inventory: Inventory) -> None:
     assert [one.name for one in inventory.types_of("news")] == ["person", "place", "song"]
     assert [one.name for one in inventory.types_of("tunes")] == ["person", "place", "song"]
-    with pytest.raises(OnomaError, match=r"does not know corpus 'new' .did you mean 'news'"):
+    with pytest.raises(OnomaError, match=r"the inventory has no corpus 'new' \(did you mean 'news'\?\)\. Fix: "):
         inventory.types_of("new")
 
 
-def test_files_of_a_folder_add_up(tmp_path: Path) -> None:
+def test_files_of_a_folder_are_merged(tmp_path: Path) -> None:
     write(tmp_path, "types:\n  person:\n    description: a human being\n", "a.yaml")
     write(tmp_path, "types:\n  person:\n    zh: 人名\n", "b.yaml")
     write(tmp_path, "corpora:\n  news:\n    PER: person\n", "c.yaml")
@@ -137,10 +131,10 @@ def test_files_of_a_folder_add_up(tmp_path: Path) -> None:
             "corpora:\n  news:\n    PER: null",
             r"b\.yaml, line 3: label 'PER' of corpus 'news' is None here, but 'person'",
         ),
-        ("corpora:\n  news: identity", r"b\.yaml, line 2: corpus 'news' is 'identity' and has labels, too"),
+        ("corpora:\n  news: identity", r"b\.yaml, line 2: corpus 'news' is 'identity' and also has labels"),
     ],
 )
-def test_files_that_contradict_each_other(tmp_path: Path, second: str, message: str) -> None:
+def test_contradictions_between_files_are_errors(tmp_path: Path, second: str, message: str) -> None:
     write(tmp_path, "types: {person: {description: one}}\ncorpora: {news: {PER: person}}", "a.yaml")
     write(tmp_path, second, "b.yaml")
     with pytest.raises(DataError, match=message):
@@ -154,8 +148,11 @@ PERSON = "types:\n  person: {description: a human being}\n"
     ("text", "message"),
     [
         ("types:\n  person:\n    zh: 人名\n", r"line 2: type 'person' has no description\. Fix: add"),
-        ("types:\n  person:\n    description:\n", r"line 3: 'description' of type 'person' is not a text"),
-        ("types:\n  person:\n    description: [a]\n", r"line 3: 'description' of type 'person' is not a text"),
+        ("types:\n  person:\n    description:\n", r"line 3: 'description' of type 'person' must be a non-empty string"),
+        (
+            "types:\n  person:\n    description: [a]\n",
+            r"line 3: 'description' of type 'person' must be a non-empty string",
+        ),
         ("types:\n  person: a human being\n", r"line 2: type 'person' is not a mapping"),
         ("types:\n  person:\n    describe: x\n", r"line 3: .*unknown field 'describe'\. Fix: use description, zh"),
         (PERSON + "  person: {zh: 人}\n", r"line 3: section 'types' has 'person' twice\. Fix: .* line 2"),
@@ -169,32 +166,32 @@ PERSON = "types:\n  person: {description: a human being}\n"
         ("- person\n", "line 1: the file is not a mapping"),
     ],
 )
-def test_errors_say_where_and_what_to_do(tmp_path: Path, text: str, message: str) -> None:
+def test_errors_name_the_line_and_a_fix(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(DataError, match=message) as caught:
         Inventory.load(write(tmp_path, text))
     assert "Fix: " in str(caught.value)
 
 
-def test_no_inventory(tmp_path: Path) -> None:
+def test_a_missing_inventory_is_an_error(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "types.yaml"):
         with pytest.raises(DataError, match="there is no inventory"):
             Inventory.load(path)
 
 
-def test_not_text(tmp_path: Path) -> None:
+def test_a_file_that_is_not_utf8_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "types.yaml"
     path.write_bytes(b"types: \xff\xfe")
     with pytest.raises(DataError, match="UTF-8"):
         Inventory.load(path)
 
 
-def test_our_inventory_loads() -> None:
+def test_the_own_inventory_is_valid() -> None:
     ours = Inventory.load()
     assert len(ours.types) > 10
     assert all(ours.types_of(name) for name in ours.corpora)
 
 
-def test_several_files_add_up_and_ours_can_be_extended(tmp_path: Path) -> None:
+def test_several_files_are_merged_and_can_extend_the_own_inventory(tmp_path: Path) -> None:
     types = write(tmp_path, "types:\n  moon base: {description: a settlement on the moon}\n", "types.yaml")
     corpora = write(tmp_path, "corpora:\n  moons: {BASE: moon base}\n", "corpora.yaml")
     assert [one.name for one in Inventory.load(types, corpora).types_of("moons")] == ["moon base"]
@@ -210,20 +207,20 @@ def test_several_files_add_up_and_ours_can_be_extended(tmp_path: Path) -> None:
 OWN = PERSON + "corpora:\n  stories: own\n"
 
 
-def test_a_corpus_that_names_its_own_types_is_left_as_it_is(tmp_path: Path) -> None:
+def test_a_corpus_with_own_types_is_not_changed(tmp_path: Path) -> None:
     inventory = Inventory.load(write(tmp_path, OWN))
     types = (EntityType("dragon", "a beast that breathes fire"), EntityType("person"))
     stories = Corpus("stories", [Document.from_spans("Fafnir", [(0, 6, "dragon")])], types)
     assert inventory.unify(stories, language="zh") == stories
-    with pytest.raises(OnomaError, match="names and describes its types itself"):
+    with pytest.raises(OnomaError, match="describes its types itself"):
         inventory.types_of("stories")
-    with pytest.raises(DataError, match="'stories' is 'own' and has labels, too"):
+    with pytest.raises(DataError, match="'stories' is 'own' and also has labels"):
         Inventory.load(write(tmp_path, OWN), write(tmp_path, "corpora: {stories: {X: person}}", "more.yaml"))
     with pytest.raises(DataError, match="'stories' is 'identity' here, but 'own'"):
         Inventory.load(write(tmp_path, OWN), write(tmp_path, "corpora: {stories: identity}", "more.yaml"))
 
 
-def test_ours_knows_labels_that_are_only_asked_for() -> None:
+def test_the_own_inventory_maps_labels_without_mentions() -> None:
     ours = Inventory.load()
     labels = ours.corpora["pilener_slimer_subset"]
     assert labels is not None

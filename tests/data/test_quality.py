@@ -1,8 +1,10 @@
+"""Warnings about doubtful labels."""
+
 from __future__ import annotations
 
 import pytest
 
-from onoma.data.quality import EXAMPLES, Example, LabelWarning, check, text_key
+from onoma.data.quality import MAX_EXAMPLE_LENGTH, MAX_EXAMPLES, Example, LabelWarning, check, text_key
 from onoma.entities import Corpus, Document, EntityType
 
 Spans = list[tuple[int, int, str]]
@@ -21,11 +23,11 @@ CLEAN = document("Ann sings in Oslo.", [(0, 3, "person"), (13, 17, "city")])
 ANOTHER = document("Bob hums in Rome.", [(0, 3, "person"), (12, 16, "city")])
 
 
-def test_clean_corpus_has_no_warning() -> None:
+def test_a_clean_corpus_has_no_warnings() -> None:
     assert warnings_of(train=[CLEAN], test=[ANOTHER]) == {}
 
 
-def test_copies_within_and_between_splits() -> None:
+def test_copies_within_a_split_and_in_another_split_are_reported() -> None:
     shouted = document("ANN  SINGS IN OSLO.", [(0, 3, "person"), (14, 18, "city")])
     found = warnings_of(train=[CLEAN, ANOTHER, shouted], dev=[], test=[CLEAN])
     assert found["duplicate-documents"].count == 1
@@ -35,13 +37,13 @@ def test_copies_within_and_between_splits() -> None:
     assert "conflicting-copies" not in found
 
 
-def test_same_text_with_other_labels() -> None:
+def test_copies_with_different_labels_conflict() -> None:
     found = warnings_of(train=[CLEAN, document("ann sings in oslo.", [(0, 3, "person")])])
     assert found["conflicting-copies"].count == 1
     assert found["conflicting-copies"].examples[0].text == "ann sings in oslo."
 
 
-def test_copies_with_other_annotated_labels_do_not_conflict() -> None:
+def test_copies_conflict_only_in_labels_annotated_in_both() -> None:
     first = document("Ann sings.", [(0, 3, "person")], {"person"})
     second = document("Ann sings.", [(4, 9, "deed")], {"deed"})
     third = document("Ann sings.", [], {"person", "deed"})
@@ -50,24 +52,24 @@ def test_copies_with_other_annotated_labels_do_not_conflict() -> None:
 
 
 @pytest.mark.parametrize(("left", "right"), [("Große Oper", "GROSSE  OPER"), ("İz", "i̇z"), ("a\u3000b", "AB")])
-def test_text_key_ignores_case_and_space(left: str, right: str) -> None:
+def test_the_text_key_ignores_case_and_white_space(left: str, right: str) -> None:
     assert text_key(left) == text_key(right)
     assert text_key(left) != text_key(left + ".")
 
 
-def test_copies_compare_where_folding_changes_lengths() -> None:
+def test_copies_agree_although_case_folding_changes_their_length() -> None:
     found = warnings_of(train=[document("Straße X", [(7, 8, "name")]), document("STRASSE X", [(8, 9, "name")])])
     assert set(found) == {"duplicate-documents"}
 
 
-def test_mention_given_twice() -> None:
+def test_repeated_mentions_are_reported() -> None:
     found = warnings_of(train=[document("Ann sings.", [(0, 3, "person"), (0, 3, "person"), (0, 3, "person")])])
     assert found["duplicate-mentions"].count == 2
     assert found["duplicate-mentions"].examples[0].text == "Ann"
     assert "nested-mentions" not in found
 
 
-def test_edges() -> None:
+def test_white_space_and_unbalanced_brackets_at_edges_are_reported() -> None:
     texts = [(0, 4, "a"), (5, 10, "b"), (5, 11, "c"), (11, 16, "d")]
     found = warnings_of(train=[document("Ann (Oslo) soon)", texts)])
     assert found["edge-space"].count == 2
@@ -76,12 +78,12 @@ def test_edges() -> None:
     assert [example.text for example in found["unbalanced-brackets"].examples] == ["Oslo)", "Oslo)", "soon)"]
 
 
-def test_balanced_brackets_are_fine() -> None:
+def test_balanced_brackets_are_not_reported() -> None:
     spans = [(0, 9, "x"), (2, 9, "y"), (0, 3, "z")]
     assert "unbalanced-brackets" not in warnings_of(train=[document("(a) b (c)", spans)])
 
 
-def test_nested_and_crossing() -> None:
+def test_nested_and_crossing_mentions_are_reported() -> None:
     text = "New York City Hall"
     found = warnings_of(
         train=[
@@ -96,7 +98,7 @@ def test_nested_and_crossing() -> None:
     assert "(hall)" in found["crossing-mentions"].examples[0].text
 
 
-def test_one_string_with_several_labels() -> None:
+def test_a_string_with_an_unusual_label_is_reported() -> None:
     paris = [document(f"Paris {n}", [(0, 5, "city")]) for n in range(3)]
     found = warnings_of(train=paris, test=[document("Paris sang", [(0, 5, "person")]), ANOTHER])
     assert found["conflicting-labels"].count == 1
@@ -104,12 +106,12 @@ def test_one_string_with_several_labels() -> None:
     assert found["conflicting-labels"].examples[0].split == "test"
 
 
-def test_several_labels_at_once_are_no_conflict() -> None:
+def test_several_labels_on_one_span_do_not_conflict() -> None:
     fine = document("Paris 1", [(0, 5, "city"), (0, 5, "capital")])
     assert "conflicting-labels" not in warnings_of(train=[fine, document("Paris 2", [(0, 5, "city")])])
 
 
-def test_labels_that_were_not_annotated_are_no_conflict() -> None:
+def test_labels_that_are_not_annotated_do_not_conflict() -> None:
     cities = [document(f"Paris {n}", [(0, 5, "city")], {"city"}) for n in range(2)]
     singer = document("Paris sings", [(0, 5, "person")], {"person"})
     assert "conflicting-labels" not in warnings_of(train=[*cities, singer])
@@ -117,7 +119,7 @@ def test_labels_that_were_not_annotated_are_no_conflict() -> None:
     assert warnings_of(train=[*cities, surely])["conflicting-labels"].count == 1
 
 
-def test_rare_and_missing_types() -> None:
+def test_rare_and_missing_types_are_reported() -> None:
     types = tuple(EntityType(name) for name in ("person", "city", "river"))
     train = Corpus("songs", [CLEAN, ANOTHER], types)
     test = Corpus("songs", [document("Eve yawns.", [(0, 3, "person")])], types)
@@ -127,20 +129,20 @@ def test_rare_and_missing_types() -> None:
     assert found["missing-types"].message == "types of other splits without a mention in 'test': city"
 
 
-def test_split_without_labels_is_one_warning() -> None:
+def test_a_split_without_mentions_is_one_warning() -> None:
     found = warnings_of(train=[CLEAN], blind=[document("Who knows?")])
     assert set(found) == {"unlabelled-split"}
     assert "'blind'" in found["unlabelled-split"].message
 
 
-def test_examples_are_few_and_short() -> None:
+def test_examples_are_limited_in_number_and_length() -> None:
     found = warnings_of(train=[document("la " * 100)] * 10)["duplicate-documents"]
     assert found.count == 9
-    assert len(found.examples) == EXAMPLES
-    assert all(len(example.text) == 60 and example.text.endswith("…") for example in found.examples)
+    assert len(found.examples) == MAX_EXAMPLES
+    assert all(len(example.text) == MAX_EXAMPLE_LENGTH and example.text.endswith("…") for example in found.examples)
 
 
-def test_a_long_document_takes_no_quadratic_time() -> None:
+def test_a_long_document_does_not_take_quadratic_time() -> None:
     text = "ab " * 50_000
     spans = [(3 * n, 3 * n + 4 if n < 49_999 else 3 * n + 2, "x") for n in range(50_000)]
     assert warnings_of(train=[document(text, spans)])["crossing-mentions"].count == 49_999

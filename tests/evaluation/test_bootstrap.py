@@ -1,3 +1,5 @@
+"""Confidence intervals and significance tests."""
+
 from __future__ import annotations
 
 import random
@@ -13,7 +15,7 @@ MENTIONS = tuple(Entity(start, start + 2, TEXT[start : start + 2], "x") for star
 
 
 def system(right: float, size: int = 200, seed: int = 0) -> Comparison:
-    """Documents of one to four mentions, of which a system finds each with probability `right`, with some noise."""
+    """A system that finds each mention with probability `right`, and makes some wrong predictions."""
     generator = random.Random(seed)
     documents, predicted = [], []
     for number in range(size):
@@ -25,7 +27,7 @@ def system(right: float, size: int = 200, seed: int = 0) -> Comparison:
 
 
 def naive_f1(comparison: Comparison, samples: int) -> np.ndarray:
-    """Draw documents one by one and count again: slow and obvious."""
+    """Draw documents one by one and count again."""
     generator = np.random.default_rng(1)
     size = len(comparison.corpus)
     scores = []
@@ -52,7 +54,7 @@ def test_the_same_seed_gives_the_same_intervals() -> None:
     assert bootstrap(comparison, seed=3) != bootstrap(comparison, seed=4)
 
 
-def test_the_value_lies_inside_and_a_wider_level_is_wider() -> None:
+def test_intervals_contain_the_value_and_grow_with_the_level() -> None:
     comparison = system(0.7)
     narrow, wide = bootstrap(comparison, level=0.5), bootstrap(comparison, level=0.99)
     for name in ("precision", "recall", "f1"):
@@ -61,7 +63,7 @@ def test_the_value_lies_inside_and_a_wider_level_is_wider() -> None:
     assert narrow.recall.value == pytest.approx(comparison.found.mean())
 
 
-def test_documents_that_are_all_alike_leave_no_doubt() -> None:
+def test_equal_documents_give_intervals_of_width_zero() -> None:
     corpus = Corpus("alike", [Document(TEXT, MENTIONS[:2])] * 10)
     result = bootstrap(Comparison.between(corpus, [[MENTIONS[0]]] * 10))
     assert (result.recall.low, result.recall.value, result.recall.high) == (0.5, 0.5, 0.5)
@@ -73,13 +75,13 @@ def test_replicates_without_mentions_score_zero() -> None:
     assert (result.f1.value, result.f1.low, result.f1.high) == (0.0, 0.0, 0.0)
 
 
-def test_a_clearly_better_system_is_told_apart() -> None:
+def test_a_clearly_better_system_is_significantly_better() -> None:
     result = paired_bootstrap(system(0.9), system(0.5, seed=1))
     assert result.f1.low > 0
-    assert result.p_value == pytest.approx(2 / 1001)  # no replicate on the other side: the least there can be
-    turned = paired_bootstrap(system(0.5, seed=1), system(0.9))
-    assert turned.f1.high < 0
-    assert turned.p_value == result.p_value
+    assert result.p_value == pytest.approx(2 / 1001)  # the smallest possible value: no replicate has the other sign
+    swapped = paired_bootstrap(system(0.5, seed=1), system(0.9))
+    assert swapped.f1.high < 0
+    assert swapped.p_value == result.p_value
 
 
 def test_a_system_does_not_differ_from_itself() -> None:
@@ -88,8 +90,8 @@ def test_a_system_does_not_differ_from_itself() -> None:
     assert result.p_value == 1.0
 
 
-def test_pairing_is_sharper_than_comparing_intervals() -> None:
-    # The second system makes the same errors as the first and a few more: paired, that is certain.
+def test_a_paired_test_finds_differences_that_separate_intervals_do_not_show() -> None:
+    # the second system makes the same errors as the first, and a few more
     first = system(0.7)
     predicted = [[] for _ in first.corpus]
     for number, row in zip(first.predicted.document.tolist(), range(len(first.predicted)), strict=True):
@@ -101,7 +103,7 @@ def test_pairing_is_sharper_than_comparing_intervals() -> None:
     assert paired_bootstrap(first, second).p_value < 0.01
 
 
-def test_different_gold_cannot_be_paired() -> None:
+def test_systems_scored_on_different_gold_mentions_are_refused() -> None:
     with pytest.raises(OnomaError, match="same documents"):
         paired_bootstrap(system(0.7, size=10), system(0.7, size=11))
     other = Corpus("other", [Document(TEXT, MENTIONS[1 : 2 + number % 4]) for number in range(10)])
@@ -109,7 +111,7 @@ def test_different_gold_cannot_be_paired() -> None:
         paired_bootstrap(system(0.7, size=10), Comparison.between(other, [[]] * 10))
 
 
-def test_nothing_to_resample_is_an_error() -> None:
+def test_empty_corpora_and_invalid_options_are_errors() -> None:
     with pytest.raises(OnomaError, match="without documents"):
         bootstrap(Comparison.between(Corpus("empty", []), []))
     with pytest.raises(OnomaError, match="samples >= 1"):

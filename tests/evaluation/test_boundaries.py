@@ -1,9 +1,11 @@
+"""Scores of starts, ends, overlaps and spans."""
+
 from __future__ import annotations
 
 import pytest
-from evaluation_strategies import entities, quick, scored, sets
 from hypothesis import given
 
+from evaluation.strategies import entities, quick, scored, sets
 from onoma import Corpus, Document, Entity
 from onoma.evaluation import Comparison, Scores
 from onoma.evaluation.boundaries import end_only, loose, spans, start_only
@@ -13,7 +15,7 @@ def compare(text: str, gold: list[tuple[int, int, str]], predicted: list[tuple[i
     return Comparison.between(Corpus("hand", [Document.from_spans(text, gold)]), [entities(text, predicted)])
 
 
-def test_by_hand() -> None:
+def test_scores_computed_by_hand() -> None:
     #       0         1         2
     #       0123456789012345678901234567
     text = "human T cells and the GR gene"
@@ -35,29 +37,29 @@ def test_by_hand() -> None:
     assert (result.span_correct, result.fully_correct, result.type_accuracy) == (2, 1, 0.5)
 
 
-def test_two_mentions_that_begin_together_are_one_start() -> None:
+def test_mentions_with_the_same_start_count_once() -> None:
     comparison = compare("New York City", [(0, 8, "place"), (0, 13, "place")], [(0, 3, "place")])
     assert start_only(comparison).micro == Scores(1, 1, 1, 1)
     assert end_only(comparison).micro == Scores(2, 1, 0, 0)
 
 
-def test_one_wide_prediction_finds_both_mentions_loosely() -> None:
+def test_a_prediction_can_overlap_several_gold_mentions() -> None:
     comparison = compare("Tom and Ann", [(0, 3, "person"), (8, 11, "person")], [(0, 11, "person")])
     assert loose(comparison).micro == Scores(gold=2, predicted=1, found=2, correct=1)
 
 
-def test_neighbours_do_not_overlap() -> None:
+def test_adjacent_mentions_do_not_overlap() -> None:
     comparison = compare("北京大学", [(0, 2, "place")], [(2, 4, "place")])
     assert loose(comparison).micro.f1 == 0.0
 
 
-def test_loose_wants_the_same_label() -> None:
+def test_loose_matches_need_the_same_label() -> None:
     assert loose(compare("Tom", [(0, 3, "person")], [(0, 3, "cat")])).micro.f1 == 0.0
 
 
 @quick
 @given(scored())
-def test_against_slow_counts(case: tuple[Corpus, list[list[Entity]]]) -> None:
+def test_scores_equal_slow_counts(case: tuple[Corpus, list[list[Entity]]]) -> None:
     comparison = Comparison.between(*case)
     starts, ends, plain = [0, 0, 0], [0, 0, 0], [0, 0, 0]
     loosely = [0, 0, 0, 0]
@@ -84,5 +86,5 @@ def test_against_slow_counts(case: tuple[Corpus, list[list[Entity]]]) -> None:
     assert spans(comparison).fully_correct == sum(len(gold & predicted) for gold, predicted in sets(*case))
 
 
-def test_type_accuracy_without_right_spans_is_zero() -> None:
+def test_type_accuracy_without_correct_spans_is_zero() -> None:
     assert spans(compare("Tom", [(0, 3, "person")], [])).type_accuracy == pytest.approx(0.0)

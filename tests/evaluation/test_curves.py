@@ -1,4 +1,4 @@
-"""Learning curves as plots."""
+"""Plots of learning curves."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CURVES = {
 }
 
 
-def test_a_line_a_corpus_and_a_band_where_the_spread_is_known() -> None:
+def test_a_figure_has_one_line_per_corpus_and_a_band_if_the_spread_is_known() -> None:
     (axes,) = draw_curves(CURVES).axes
     films, meals = axes.lines
     assert list(zip(*films.get_data(), strict=True)) == [(20, 50.0), (100, 60.0), (500, 66.0)]
@@ -29,7 +29,7 @@ def test_a_line_a_corpus_and_a_band_where_the_spread_is_known() -> None:
     assert len(axes.get_xticks(minor=True)) == 0
 
 
-def test_the_file_has_words_as_words_and_is_the_same_again(tmp_path: Path) -> None:
+def test_text_in_svg_files_stays_text_and_files_are_reproducible(tmp_path: Path) -> None:
     for name in ("one.svg", "two.svg"):
         plot_curves(CURVES, tmp_path / name)
     text = (tmp_path / "one.svg").read_text("utf-8")
@@ -41,12 +41,12 @@ def test_the_file_has_words_as_words_and_is_the_same_again(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("name", ["curve", "curve.docx"])
-def test_an_unknown_kind_of_file_is_refused(name: str, tmp_path: Path) -> None:
+def test_unknown_file_formats_are_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(OnomaError, match=r"\.svg"):
         require_plot(tmp_path / name)
 
 
-def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_without_matplotlib_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("matplotlib", "matplotlib.figure"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(OnomaError, match=r'pip install "onoma\[report\]"'):

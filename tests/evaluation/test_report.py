@@ -1,3 +1,5 @@
+"""Reports: all measures, JSON and tables."""
+
 from __future__ import annotations
 
 import json
@@ -5,9 +7,9 @@ import subprocess
 import sys
 
 import pytest
-from evaluation_strategies import entities, scored
 from hypothesis import given, settings
 
+from evaluation.strategies import entities, scored
 from onoma import Corpus, Document, Entity, EntityType
 from onoma.evaluation import Report, evaluate, render
 
@@ -23,8 +25,8 @@ def report() -> Report:
     return evaluate(corpus, [entities(TEXT, PREDICTED)], training=training)
 
 
-def test_the_report_by_hand(report: Report) -> None:
-    assert (report.corpus, report.documents, report.left_out) == ("tiny", 1, 1)  # "verb" is nobody's type
+def test_scores_computed_by_hand(report: Report) -> None:
+    assert (report.corpus, report.documents, report.left_out) == ("tiny", 1, 1)  # "verb" is not in the inventory
     assert report.strict.micro.f1 == pytest.approx(1 / 3)
     assert report.end_only.micro.f1 == pytest.approx(2 / 3)  # "York" ends where "New York" does
     assert report.start_only.micro.f1 == pytest.approx(1 / 3)
@@ -38,7 +40,7 @@ def test_the_report_by_hand(report: Report) -> None:
     assert report.surface.normalised.micro.f1 == pytest.approx(1 / 3)
 
 
-def test_the_dictionary_is_plain_json_with_counts_and_scores(report: Report) -> None:
+def test_the_dictionary_has_counts_and_scores_and_is_ready_for_json(report: Report) -> None:
     result = report.to_dict()
     assert json.loads(json.dumps(result)) == result
     assert result["strict"]["types"]["person"] == {
@@ -66,26 +68,26 @@ def test_the_keys_do_not_depend_on_the_data(report: Report) -> None:
     assert keys(empty.to_dict()) == keys(report.to_dict())
 
 
-def test_the_tables_show_the_scores_and_name_the_measures(report: Report) -> None:
+def test_tables_contain_the_scores_and_name_the_measures(report: Report) -> None:
     from rich.console import Console
 
     console = Console(width=150)
     with console.capture() as capture:
         console.print(render(report))
-    shown = capture.get()
-    lines = [[cell.strip() for cell in line.split("│")[1:-1]] for line in shown.splitlines()]
+    printed = capture.get()
+    lines = [[cell.strip() for cell in line.split("│")[1:-1]] for line in printed.splitlines()]
     assert ["micro", "33.33", "33.33", "33.33", "3", "3"] in lines
     assert ["person", "100.00", "50.00", "66.67", "2", "1"] in lines
     assert ["flat", "-", "33.33", "-", "3", "-"] in lines
-    assert ["7+", "-", "-", "-", "0", "0"] in lines  # nothing of that length: no score, rather than zero
+    assert ["7+", "-", "-", "-", "0", "0"] in lines  # no mention of that length: no score, rather than 0
     assert ["2", "-", "0.00", "0.00", "1", "0"] in lines  # "New York" was missed
     assert ["exact", "66.67", "66.67", "66.67", "2", "1", "0", "0", "0"] in lines
     for words in ("same characters, same label", "SemEval 2013", "UniNER", "PUnifiedNER", "1 predictions of labels"):
-        assert words in shown
-    assert "Type accuracy of right spans: 50.00" in shown
+        assert words in printed
+    assert "Type accuracy of correct spans: 50.00" in printed
 
 
-def test_no_head_of_a_column_is_cut_on_a_narrow_terminal(report: Report) -> None:
+def test_column_headers_fit_into_80_columns(report: Report) -> None:
     from rich.console import Console
 
     console = Console(width=80)
@@ -95,7 +97,7 @@ def test_no_head_of_a_column_is_cut_on_a_narrow_terminal(report: Report) -> None
     assert "…" not in capture.get()
 
 
-def test_a_label_in_brackets_is_shown_as_it_is() -> None:
+def test_brackets_in_labels_are_not_markup() -> None:
     from rich.console import Console
 
     console = Console(width=150)
@@ -106,7 +108,7 @@ def test_a_label_in_brackets_is_shown_as_it_is() -> None:
 
 @settings(max_examples=20)
 @given(scored())
-def test_any_report_can_be_shown(case: tuple[Corpus, list[list[Entity]]]) -> None:
+def test_any_report_can_be_printed(case: tuple[Corpus, list[list[Entity]]]) -> None:
     from rich.console import Console
 
     console = Console(width=150)
@@ -115,6 +117,6 @@ def test_any_report_can_be_shown(case: tuple[Corpus, list[list[Entity]]]) -> Non
     assert f"random: {len(case[0])} documents" in capture.get()
 
 
-def test_the_maths_does_not_import_rich() -> None:
+def test_importing_the_measures_does_not_import_rich() -> None:
     code = "import sys, onoma.evaluation; sys.exit('rich' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

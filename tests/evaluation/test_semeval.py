@@ -1,9 +1,11 @@
+"""The measures of SemEval 2013, compared with nervaluate."""
+
 from __future__ import annotations
 
-from evaluation_strategies import LABELS, Key, entities, quick, scored, sets
 from hypothesis import given
 from nervaluate.evaluator import Evaluator
 
+from evaluation.strategies import LABELS, Key, entities, quick, scored, sets
 from onoma import Corpus, Document, Entity
 from onoma.evaluation import Comparison
 from onoma.evaluation.semeval import SemEvalScores, semeval
@@ -12,7 +14,7 @@ MEASURES = ("strict", "exact", "partial", "type")
 Case = tuple[Corpus, list[list[Entity]]]
 
 
-def test_by_hand() -> None:
+def test_counts_computed_by_hand() -> None:
     #       0         1         2         3
     #       0123456789012345678901234567890123456789
     text = "Tom Bo saw Ann in New York on Mon with X"
@@ -36,7 +38,7 @@ def test_by_hand() -> None:
 
 
 def nervaluate(pairs: list[tuple[set[Key], set[Key]]]) -> dict[str, SemEvalScores]:
-    """The same counts by the package nervaluate, whose ends are inclusive."""
+    """The counts of the package nervaluate, in which ends are inclusive."""
 
     def dictionaries(keys: set[Key]) -> list[dict[str, object]]:
         return [{"label": label, "start": start, "end": end - 1} for start, end, label in sorted(keys)]
@@ -46,14 +48,14 @@ def nervaluate(pairs: list[tuple[set[Key], set[Key]]]) -> dict[str, SemEvalScore
     names = {"strict": "strict", "exact": "exact", "partial": "partial", "ent_type": "type"}
     return {
         name: SemEvalScores(each.correct, each.incorrect, each.partial, each.missed, each.spurious)
-        for theirs, name in names.items()
-        for each in [overall[theirs]]
+        for key, name in names.items()
+        for each in [overall[key]]
     }
 
 
 @quick
 @given(scored(flat=True))
-def test_equals_nervaluate_on_flat_documents(case: Case) -> None:
+def test_counts_equal_those_of_nervaluate_for_flat_mentions(case: Case) -> None:
     pairs = sets(*case)
     result = semeval(Comparison.between(*case))
     if pairs:
@@ -63,7 +65,7 @@ def test_equals_nervaluate_on_flat_documents(case: Case) -> None:
 
 @quick
 @given(scored(flat=True))
-def test_scores_follow_from_counts_as_in_nervaluate(case: Case) -> None:
+def test_precision_and_recall_give_half_credit_for_partial_matches(case: Case) -> None:
     result = semeval(Comparison.between(*case)).partial
     credit = result.correct + 0.5 * result.partial
     assert result.precision == (credit / result.actual if result.actual else 0)
@@ -71,7 +73,7 @@ def test_scores_follow_from_counts_as_in_nervaluate(case: Case) -> None:
 
 
 def slow(gold: set[Key], predicted: set[Key], measure: str) -> tuple[int, int]:
-    """How many predictions of one document are right, and how many are paired but not right."""
+    """The numbers of predictions of one document that are correct, and that are paired but not correct."""
     free, left = sorted(gold), []
     right = wrong = 0
     for guess in sorted(predicted):
@@ -101,7 +103,7 @@ def slow(gold: set[Key], predicted: set[Key], measure: str) -> tuple[int, int]:
 
 @quick
 @given(scored())
-def test_equals_a_slow_pairing_with_any_overlap(case: Case) -> None:
+def test_counts_equal_those_of_a_slow_pairing_for_any_mentions(case: Case) -> None:
     result = semeval(Comparison.between(*case))
     pairs = sets(*case)
     gold, predicted = sum(len(a) for a, _ in pairs), sum(len(b) for _, b in pairs)
@@ -114,8 +116,8 @@ def test_equals_a_slow_pairing_with_any_overlap(case: Case) -> None:
         assert getattr(result, measure) == expected, measure
 
 
-def test_a_wrong_nested_prediction_does_not_take_the_gold_mention_of_a_right_one() -> None:
-    # nervaluate pairs in the order given: the inner guess takes the mention, and the right one becomes spurious.
+def test_a_wrong_nested_prediction_is_not_paired_with_the_gold_mention_of_a_correct_one() -> None:
+    # nervaluate pairs in the given order: the inner prediction is paired first, and the correct one becomes spurious
     gold, predicted = {(0, 8, "A")}, {(0, 3, "A"), (0, 8, "A")}
     assert nervaluate([(gold, predicted)])["strict"] == SemEvalScores(0, 1, 0, 0, 1)
     text = "New York"
@@ -126,7 +128,7 @@ def test_a_wrong_nested_prediction_does_not_take_the_gold_mention_of_a_right_one
 
 
 def test_one_character_of_a_very_long_mention_is_an_overlap() -> None:
-    # nervaluate wants one hundredth of the gold mention at least, and calls this missed and spurious.
+    # nervaluate needs at least one hundredth of the gold mention, and counts this as missed and spurious
     gold, predicted = (0, 300, "A"), (299, 301, "A")
     assert nervaluate([({gold}, {predicted})])["partial"] == SemEvalScores(0, 0, 0, 1, 1)
     text = "a" * 301
@@ -135,9 +137,9 @@ def test_one_character_of_a_very_long_mention_is_an_overlap() -> None:
     assert result.partial == SemEvalScores(correct=0, incorrect=0, partial=1, missed=0, spurious=0)
 
 
-def test_among_mentions_of_other_labels_the_first_is_taken_not_the_nearest() -> None:
+def test_of_gold_mentions_with_other_labels_the_first_is_paired_and_not_the_nearest() -> None:
     gold, predicted = {(0, 5, "B"), (6, 22, "B")}, {(4, 20, "A"), (21, 23, "B")}
-    # The A takes 0-5, though 6-22 is nearer, so that the B still finds 6-22.
+    # A is paired with 0-5, although 6-22 is nearer, so that B can be paired with 6-22
     expected = SemEvalScores(correct=1, incorrect=1, partial=0, missed=0, spurious=0)
     assert nervaluate([(gold, predicted)])["type"] == expected
     text = "a" * 23

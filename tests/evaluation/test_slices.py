@@ -1,8 +1,10 @@
+"""Scores on parts of the data."""
+
 from __future__ import annotations
 
-from evaluation_strategies import entities, quick, scored, sets
 from hypothesis import given
 
+from evaluation.strategies import entities, quick, scored, sets
 from onoma import Corpus, Document, Entity
 from onoma.evaluation import Comparison, Recall, Scores
 from onoma.evaluation.slices import by_mention_length, by_nesting, by_seen, by_sentence_length, slices
@@ -19,7 +21,7 @@ def by_words(text: str, gold: list[tuple[int, int]], predicted: list[tuple[int, 
     return by_mention_length(comparison, Units.of(comparison))
 
 
-def test_mention_length_by_hand() -> None:
+def test_scores_by_mention_length_computed_by_hand() -> None:
     #       0         1         2         3
     #       012345678901234567890123456789012
     text = "aa bb cc dd ee ff gg hh ii jj kk"
@@ -34,18 +36,18 @@ def test_mention_length_by_hand() -> None:
     }
 
 
-def test_words_without_spaces_and_parts_of_words() -> None:
+def test_characters_of_unspaced_scripts_and_parts_of_words_count_as_words() -> None:
     result = by_words("北京大学 Paris", [(0, 4), (5, 7)], [])
     assert (result["4"].gold, result["1"].gold) == (1, 1)  # four characters; a part of a word counts as one
 
 
-def test_the_words_of_the_source_are_used_where_given() -> None:
+def test_the_words_of_the_source_are_used_if_it_gives_them() -> None:
     document = Document.from_spans("New York", [(0, 8, "x")], words=[(0, 8)])
     comparison = Comparison.between(Corpus("source", [document]), [[]])
     assert by_mention_length(comparison, Units.of(comparison))["1"].gold == 1
 
 
-def test_sentence_length_by_hand() -> None:
+def test_scores_by_sentence_length_computed_by_hand() -> None:
     texts = ["aa " * 10, "aa " * 11, "aa " * 101]
     corpus = Corpus("lengths", [Document.from_spans(text, [(0, 2, "x")]) for text in texts])
     comparison = Comparison.between(corpus, [[], [Entity(0, 2, "aa", "x")], [Entity(3, 5, "aa", "x")]])
@@ -58,7 +60,7 @@ def test_sentence_length_by_hand() -> None:
     assert list(result) == ["1-10", "11-20", "21-40", "41-60", "61-80", "81-100", "101+"]
 
 
-def test_a_mention_belongs_to_the_sentence_in_which_it_begins() -> None:
+def test_a_mention_belongs_to_the_sentence_in_which_it_starts() -> None:
     text = "Tom came. " + "Then Ann left " * 5 + "alone. Who?"
     documents = [
         Document(" "),
@@ -70,7 +72,7 @@ def test_a_mention_belongs_to_the_sentence_in_which_it_begins() -> None:
     assert {name: scores.gold for name, scores in result.items() if scores.gold} == {"1-10": 2, "11-20": 1}
 
 
-def test_nesting_by_hand() -> None:
+def test_recall_by_nesting_computed_by_hand() -> None:
     text = "Bank of New York City and Tom Bo Li"
     gold = [
         (0, 21, "org"),  # contains
@@ -87,7 +89,7 @@ def test_nesting_by_hand() -> None:
 
 @quick
 @given(scored())
-def test_slices_against_slow_counts(case: Case) -> None:
+def test_slices_equal_slow_counts(case: Case) -> None:
     corpus, _ = case
     result = slices(Comparison.between(*case), training=corpus)
     nesting = {"flat": [0, 0], "contains": [0, 0], "inside": [0, 0]}
@@ -112,7 +114,7 @@ def test_slices_against_slow_counts(case: Case) -> None:
 
 @quick
 @given(scored())
-def test_slices_that_have_precision_add_up_to_the_whole(case: Case) -> None:
+def test_slices_with_precision_add_up_to_all_mentions(case: Case) -> None:
     comparison = Comparison.between(*case)
     result = slices(comparison, training=Corpus("other", []))
     right = int(comparison.found.sum())
@@ -122,14 +124,14 @@ def test_slices_that_have_precision_add_up_to_the_whole(case: Case) -> None:
         assert sum(parts.values(), NOTHING) == whole
 
 
-def test_seen_needs_the_string_with_its_label_whatever_the_case() -> None:
+def test_seen_mentions_occur_in_training_with_the_same_label_in_any_case() -> None:
     training = Corpus("train", [Document.from_spans("PARIS Tom", [(0, 5, "city"), (6, 9, "person")])])
     text = "Paris and Tom and Rome"
     corpus = Corpus("test", [Document.from_spans(text, [(0, 5, "city"), (10, 13, "city"), (18, 22, "city")])])
     comparison = Comparison.between(corpus, [entities(text, [(0, 5, "city"), (18, 22, "city"), (6, 9, "city")])])
     assert by_seen(comparison, training) == {
         "seen": Scores(gold=1, predicted=1, found=1, correct=1),  # "Paris" as a city
-        "unseen": Scores(gold=2, predicted=2, found=1, correct=1),  # "Tom" is no city in training; "and" is wrong
+        "unseen": Scores(gold=2, predicted=2, found=1, correct=1),  # "Tom" is not a city in training; "and" is wrong
     }
 
 

@@ -1,15 +1,17 @@
+"""Strict scores."""
+
 from __future__ import annotations
 
 import pytest
-from evaluation_strategies import LABELS, quick, scored, sets
 from hypothesis import given
 
+from evaluation.strategies import LABELS, quick, scored, sets
 from onoma import Corpus, Document, Entity
 from onoma.evaluation import Averages, Comparison, Scores
 from onoma.evaluation.strict import strict
 
 
-def test_by_hand() -> None:
+def test_scores_computed_by_hand() -> None:
     #       0123456789012345678901
     text = "Tom and Ann saw Paris."
     corpus = Corpus("hand", [Document.from_spans(text, [(0, 3, "person"), (8, 11, "person"), (16, 21, "city")])])
@@ -32,17 +34,17 @@ def test_by_hand() -> None:
     assert result.macro.f1 == pytest.approx((2 / 5 + 1) / 2)
 
 
-def test_macro_takes_types_with_gold_or_predicted_mentions_only() -> None:
+def test_macro_is_the_mean_over_types_with_gold_or_predicted_mentions() -> None:
     corpus = Corpus(
         "macro",
         [Document.from_spans("Tom Paris", [(0, 3, "person")], annotated=["person", "city", "drug"])],
     )
     result = strict(Comparison.between(corpus, [[Entity(0, 3, "Tom", "person"), Entity(4, 9, "Paris", "city")]]))
-    assert set(result.types) == {"person", "city"}  # "drug" is asked for, but has nothing to average
+    assert set(result.types) == {"person", "city"}  # "drug" has no mentions
     assert result.macro == Averages(0.5, 0.5, 0.5, types=2)
 
 
-def test_nothing_at_all_scores_zero() -> None:
+def test_an_empty_corpus_scores_zero() -> None:
     result = strict(Comparison.between(Corpus("empty", []), []))
     assert (result.micro.precision, result.micro.recall, result.micro.f1) == (0.0, 0.0, 0.0)
     assert result.macro == Averages(0.0, 0.0, 0.0, 0)
@@ -50,7 +52,7 @@ def test_nothing_at_all_scores_zero() -> None:
 
 @quick
 @given(scored())
-def test_equals_sets_document_by_document(case: tuple[Corpus, list[list[Entity]]]) -> None:
+def test_scores_equal_those_of_sets_per_document(case: tuple[Corpus, list[list[Entity]]]) -> None:
     result = strict(Comparison.between(*case))
     total = [0, 0, 0]
     for label in LABELS:

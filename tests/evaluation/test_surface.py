@@ -1,9 +1,11 @@
+"""Scores that compare strings."""
+
 from __future__ import annotations
 
 import pytest
-from evaluation_strategies import LABELS, entities, quick, scored, sets
 from hypothesis import given
 
+from evaluation.strategies import LABELS, entities, quick, scored, sets
 from onoma import Corpus, Document, Entity, EntityType
 from onoma.evaluation import Comparison, Scores
 from onoma.evaluation.surface import normalise, normalised_strings, plain_strings
@@ -15,7 +17,7 @@ Case = tuple[Corpus, list[list[Entity]]]
     ("text", "expected"),
     [("The Who", "who"), ("  U.S.  Army ", "us army"), ("an Apple", "apple"), ("Theory", "theory"), ("!", "")],
 )
-def test_normalise(text: str, expected: str) -> None:
+def test_case_punctuation_articles_and_white_space_are_normalised(text: str, expected: str) -> None:
     assert normalise(text) == expected
 
 
@@ -23,7 +25,7 @@ TEXT = "The Who met the who. WHO? Tom met Tom"
 #       0123456789012345678901234567890123456
 
 
-def test_normalised_strings_count_once_a_document() -> None:
+def test_normalised_strings_count_once_per_document() -> None:
     gold = [(0, 7, "band"), (16, 19, "band"), (21, 24, "band"), (26, 29, "person"), (34, 37, "person")]
     predicted = [(16, 20, "band"), (34, 37, "person"), (30, 33, "person")]
     corpus = Corpus("c", [Document.from_spans(TEXT, gold)] * 2)
@@ -33,7 +35,7 @@ def test_normalised_strings_count_once_a_document() -> None:
     assert result.micro == Scores(4, 3, 2, 2)
 
 
-def test_plain_strings_by_hand() -> None:
+def test_plain_strings_computed_by_hand() -> None:
     gold = [(16, 19, "band"), (21, 24, "band"), (26, 29, "person"), (34, 37, "person")]
     predicted = [(26, 29, "person"), (30, 33, "person"), (4, 7, "band")]
     corpus = Corpus("c", [Document.from_spans(TEXT, gold)], tuple(map(EntityType, ("band", "person", "drug"))))
@@ -41,13 +43,13 @@ def test_plain_strings_by_hand() -> None:
     # band: "who" found once is found everywhere, F1 = 1; person: "tom" right, "met" wrong, P = 1/2, R = 1, F1 = 2/3
     assert result.types["band"] == Scores(1, 1, 1, 1)
     assert result.types["person"] == Scores(1, 2, 1, 1)
-    # the mean goes over the whole inventory: "drug" adds 0
+    # the mean over the whole inventory: "drug" adds 0
     assert result.macro.f1 == pytest.approx((1 + 2 / 3 + 0) / 3)
 
 
 @quick
 @given(scored())
-def test_plain_strings_against_a_slow_count(case: Case) -> None:
+def test_plain_strings_equal_slow_counts(case: Case) -> None:
     corpus, _ = case
     result = plain_strings(Comparison.between(*case))
     means = []
@@ -69,7 +71,7 @@ def test_plain_strings_against_a_slow_count(case: Case) -> None:
 
 @quick
 @given(scored())
-def test_normalised_strings_against_sets(case: Case) -> None:
+def test_normalised_strings_equal_those_of_sets(case: Case) -> None:
     corpus, _ = case
     counts = [0, 0, 0]
     for document, sides in zip(corpus, sets(*case), strict=True):

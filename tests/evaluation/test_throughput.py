@@ -1,3 +1,5 @@
+"""Measurement of speed, with a clock that the tests control."""
+
 from __future__ import annotations
 
 import time
@@ -11,16 +13,16 @@ from onoma.evaluation import measure_throughput
 TEXTS = ["Tom flew to Paris.", "Ann sat.", "Go!"]  # 5 + 3 + 2 words, 18 + 8 + 3 characters
 
 
-class Clock:
-    """A clock that only moves when told to."""
+class ManualClock:
+    """A clock that the test sets."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
         monkeypatch.setattr(time, "perf_counter", lambda: self.now)
 
 
-def test_rates_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, runs = Clock(monkeypatch), iter([100.0, 4.0, 1.0, 2.0])  # the first is the warm-up
+def test_rates_computed_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, runs = ManualClock(monkeypatch), iter([100.0, 4.0, 1.0, 2.0])  # the first is the warm-up
 
     def extract(texts: Sequence[str]) -> list[object]:
         clock.now += next(runs)
@@ -35,7 +37,7 @@ def test_rates_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.characters_per_second.median == 14.5
 
 
-def test_texts_come_in_batches() -> None:
+def test_texts_are_passed_in_batches() -> None:
     sizes: list[int] = []
 
     def extract(texts: Sequence[str]) -> list[object]:
@@ -46,8 +48,8 @@ def test_texts_come_in_batches() -> None:
     assert sizes == [2, 1, 2, 1]
 
 
-def test_an_iterator_is_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Clock(monkeypatch)
+def test_iterators_are_consumed_within_the_measured_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = ManualClock(monkeypatch)
 
     def stream(texts: Sequence[str]) -> Iterator[object]:
         for _ in texts:
@@ -58,7 +60,7 @@ def test_an_iterator_is_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize("options", [{"repeats": 0}, {"warmup": -1}, {"batch_size": 0}])
-def test_bad_options_are_an_error(options: dict[str, int]) -> None:
+def test_invalid_options_are_errors(options: dict[str, int]) -> None:
     with pytest.raises(OnomaError, match="repeats >= 1"):
         measure_throughput(lambda texts: [[] for _ in texts], TEXTS, **options)
 

@@ -1,23 +1,29 @@
+"""Windows: coverage, budget, overlap and ownership of spans."""
+
+from __future__ import annotations
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from onoma import OnomaError
-from onoma.text import cut_windows, segment, sentence_starts, sentence_windows
+from onoma.text import cut_windows
 
 COSTS = st.lists(st.integers(1, 5), max_size=60)
+Case = tuple[list[int], int, int, NDArray[np.int64]]  # costs, budget, overlap, sentence starts
 
 
 @st.composite
-def window_cases(draw):
+def window_cases(draw: st.DrawFn) -> Case:
     costs = draw(COSTS)
     breaks = sorted(draw(st.sets(st.integers(0, max(len(costs) - 1, 0)), max_size=8)) | {0}) if costs else []
     return costs, draw(st.integers(5, 30)), draw(st.integers(0, 8)), np.array(breaks, np.int64)
 
 
 @given(window_cases())
-def test_windows_cover_every_word_within_budget_and_always_move_on(case):
+def test_windows_cover_every_word_within_the_budget(case: Case) -> None:
     costs, budget, overlap, breaks = case
     windows = cut_windows(costs, budget, overlap, breaks)
     covered = set()
@@ -30,7 +36,7 @@ def test_windows_cover_every_word_within_budget_and_always_move_on(case):
 
 
 @given(window_cases())
-def test_every_span_up_to_the_overlap_has_one_owner_that_holds_it(case):
+def test_every_span_up_to_the_overlap_belongs_to_one_window_that_contains_it(case: Case) -> None:
     costs, budget, overlap, breaks = case
     windows = cut_windows(costs, budget, overlap, breaks)
     shared = min((windows.end[:-1] - windows.start[1:]).tolist(), default=len(costs))
@@ -42,37 +48,26 @@ def test_every_span_up_to_the_overlap_has_one_owner_that_holds_it(case):
             assert last < windows.end[owners[0]]
 
 
-def test_overlap_is_kept_where_half_of_the_budget_pays_for_it():
+def test_windows_share_the_overlap_if_it_fits_into_half_of_the_budget() -> None:
     windows = cut_windows([1] * 1000, 100, 30)
     assert set((windows.end[:-1] - windows.start[1:]).tolist()) == {30}
 
 
-def test_windows_end_with_a_sentence_if_one_ends_near():
+def test_windows_end_at_a_sentence_boundary_in_their_last_quarter() -> None:
     windows = cut_windows([1] * 30, 12, 0, np.array([0, 10, 21]))
     assert windows.end.tolist() == [10, 21, 30]
 
 
-def test_a_word_over_the_budget_is_an_error_not_a_cut():
+def test_a_word_over_the_budget_is_an_error() -> None:
     with pytest.raises(OnomaError, match="word 1 costs 9"):
         cut_windows([1, 9, 1], 5)
 
 
-def test_sentence_windows():
-    windows = sentence_windows([1] * 10, 4, 1, np.array([0, 3, 4]))
-    assert list(zip(windows.start.tolist(), windows.end.tolist(), strict=True)) == [(0, 3), (3, 4), (4, 8), (7, 10)]
-    assert len(sentence_windows([], 4, 1, np.array([], int))) == 0
+@pytest.mark.parametrize(("budget", "overlap"), [(0, 0), (5, -1)])
+def test_a_budget_below_one_or_a_negative_overlap_is_an_error(budget: int, overlap: int) -> None:
+    with pytest.raises(OnomaError, match="budget of at least 1 and an overlap of at least 0"):
+        cut_windows([1, 1], budget, overlap)
 
 
-@pytest.mark.parametrize(
-    ("text", "starts"),
-    [
-        ("Dr. No came. He left! Why?", ["Dr", "He", "Why"]),
-        ("J. Smith paid 3.5 euros. “Fine.” She went.", ["J", "“", "She"]),
-        ("他来了。她走了！好", ["他", "她", "好"]),
-        ("Title\n\nFirst line\ngoes on", ["Title", "First"]),
-        ("", []),
-    ],
-)
-def test_sentence_starts(text, starts):
-    words = segment(text)
-    assert [text[slice(*words[i])] for i in sentence_starts(text, words)] == starts
+def test_no_words_give_no_windows() -> None:
+    assert len(cut_windows([], 5, 2)) == 0

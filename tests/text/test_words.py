@@ -1,3 +1,7 @@
+"""Words: kinds of words, exact coverage, and joining of tokens."""
+
+from __future__ import annotations
+
 from itertools import pairwise
 
 import numpy as np
@@ -5,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onoma.text.words import LONGEST_WORD, join, segment, split_at
+from onoma.text.words import MAX_WORD_LENGTH, join, segment, split_at
 
 
-def words_of(text):
+def words_of(text: str) -> list[str]:
     return [text[start:end] for start, end in segment(text)]
 
 
@@ -37,20 +41,20 @@ def words_of(text):
         ("𝐀𝐁 𠀀𠀁", "𝐀𝐁|𠀀|𠀁"),
     ],
 )
-def test_words_of_many_kinds(text, expected):
+def test_words_of_many_kinds_and_scripts(text: str, expected: str) -> None:
     assert words_of(text) == expected.split("|")
 
 
-def test_thai_is_cut_by_character_with_its_marks():
+def test_thai_is_cut_by_character_with_its_marks() -> None:
     assert words_of("ดีมั้ย") == ["ดี", "มั้", "ย"]
 
 
 @given(st.text())
-def test_words_cover_exactly_what_is_not_space(text):
+def test_words_cover_exactly_the_characters_that_are_not_white_space(text: str) -> None:
     covered = np.zeros(len(text), int)
     previous = 0
     for start, end in segment(text):
-        assert previous <= start < end <= start + 2 * LONGEST_WORD
+        assert previous <= start < end <= start + 2 * MAX_WORD_LENGTH
         covered[start:end] += 1
         previous = end
     assert covered.tolist() == [0 if character.isspace() else 1 for character in text]
@@ -60,23 +64,23 @@ ODD = st.text(alphabet=list("ab1.,:@'’-_ /(\n\u200d\u0301北โ👨🇩\ufe0fh
 
 
 @given(ODD, ODD)
-def test_a_space_separates_the_words_of_two_texts(left, right):
+def test_a_space_separates_the_words_of_two_texts(left: str, right: str) -> None:
     assert words_of(f"{left} {right}") == words_of(left) + words_of(right)
 
 
-def test_long_text_is_cut_the_same_as_its_parts():
+def test_a_long_text_has_the_words_of_its_parts() -> None:
     sentence = "Ann's 5mg of α-tocopherol, 北京 U.S.中 https://a.example/b and 🇩🇪. "
     assert words_of(sentence * 12_000) == words_of(sentence) * 12_000
 
 
 @pytest.mark.parametrize("unit", ["a", "1,", "a.b-", "@", "e\u0301", "http://", "'s", "\u200d👨", "1.", "("])
-def test_repetition_does_not_slow_down_or_grow_words(unit):
+def test_repeated_characters_give_words_of_limited_length(unit: str) -> None:
     words = segment(unit * 20_000)
-    assert (words[:, 1] - words[:, 0]).max() <= 2 * LONGEST_WORD
+    assert (words[:, 1] - words[:, 0]).max() <= 2 * MAX_WORD_LENGTH
 
 
 @given(st.text(), st.lists(st.integers(0, 40)))
-def test_split_at_cuts_words_and_nothing_else(text, cuts):
+def test_split_at_splits_words_at_the_cuts_inside_them(text: str, cuts: list[int]) -> None:
     words = segment(text)
     expected = []
     for start, end in words.tolist():
@@ -86,12 +90,12 @@ def test_split_at_cuts_words_and_nothing_else(text, cuts):
 
 
 @given(st.lists(st.text(min_size=1), max_size=10))
-def test_join_gives_every_token_its_place(tokens):
+def test_join_returns_the_offsets_of_every_token(tokens: list[str]) -> None:
     text, offsets = join(tokens)
     assert [text[start:end] for start, end in offsets] == tokens
 
 
-def test_join_puts_no_space_between_chinese_characters():
+def test_join_puts_no_space_between_chinese_characters() -> None:
     assert join(list("北京A B"))[0] == "北京A B"
     assert join(["x", "y"])[0] == "x y"
     assert join(["北京", "大学"])[0] == "北京 大学"

@@ -1,4 +1,4 @@
-"""Scores that can be read as chances."""
+"""Calibration: scores as probabilities."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("scale", "bias"), [(1.0, 0.0), (0.4, -1.5), (2.5, 0.8)])
-def test_a_known_sigmoid_is_found_again(scale: float, bias: float) -> None:
+def test_a_known_sigmoid_is_recovered(scale: float, bias: float) -> None:
     generator = np.random.default_rng(0)
     margin = generator.normal(0, 3, 40_000)
     right = generator.random(len(margin)) < sigmoid(scale * margin + bias)
@@ -24,14 +24,14 @@ def test_a_known_sigmoid_is_found_again(scale: float, bias: float) -> None:
     assert calibration_error(sigmoid(found[0] * margin + found[1]), right) < 0.01
 
 
-def test_the_fit_is_the_most_likely_one() -> None:
+def test_the_fit_has_the_highest_likelihood() -> None:
     generator = np.random.default_rng(1)
     margin = generator.normal(1, 2, 500)
     right = generator.random(500) < sigmoid(0.7 * margin - 0.2)
 
     def likelihood(scale: float, bias: float) -> float:
-        chance = sigmoid(scale * margin + bias)
-        return float(np.log(np.where(right, chance, 1 - chance)).sum())
+        probability = sigmoid(scale * margin + bias)
+        return float(np.log(np.where(right, probability, 1 - probability)).sum())
 
     scale, bias = fit_calibration(margin, right)
     best = likelihood(scale, bias)
@@ -40,18 +40,18 @@ def test_the_fit_is_the_most_likely_one() -> None:
         assert likelihood(scale, bias + change) < best
 
 
-def test_margins_that_tell_right_from_wrong_without_fail_stay_finite() -> None:
+def test_the_fit_of_separable_margins_is_finite() -> None:
     margin = np.array([-5.0, -4.0, -3.0, 2.0, 3.0, 9.0])
     scale, bias = fit_calibration(margin, margin > 0)
     assert 0 < scale < 100
     assert np.isfinite(bias)
     scores = sigmoid(scale * margin + bias)
     assert scores[:3].max() < 0.5 < scores[3:].min()
-    assert scores.max() < 0.999  # six cases are no proof
+    assert scores.max() < 0.999  # six cases are not enough for certainty
 
 
 @given(st.integers(0, 1000), st.sampled_from(["all", "none", "against", "one", "large"]))
-def test_the_score_always_rises_with_the_margin(seed: int, case: str) -> None:
+def test_the_score_always_increases_with_the_margin(seed: int, case: str) -> None:
     generator = np.random.default_rng(seed)
     margin = generator.normal(0, 40 if case == "large" else 4, 1 if case == "one" else 60)
     right = {
@@ -67,7 +67,7 @@ def test_the_score_always_rises_with_the_margin(seed: int, case: str) -> None:
 def test_calibration_error_is_the_gap_between_score_and_share() -> None:
     score = np.array([0.05, 0.15, 0.15, 0.95, 1.0])
     right = np.array([False, True, False, True, False])
-    # Bins: {0.05}: |0.05 - 0|; {0.15, 0.15}: |0.3 - 1|; {0.95, 1.0}: |1.95 - 1|.
+    # bins: {0.05}: |0.05 - 0|; {0.15, 0.15}: |0.3 - 1|; {0.95, 1.0}: |1.95 - 1|.
     assert calibration_error(score, right) == pytest.approx((0.05 + 0.7 + 0.95) / 5)
     assert calibration_error(np.array([1.0, 1.0]), np.array([True, True])) == 0.0
     assert calibration_error(np.zeros(0), np.zeros(0, bool)) == 0.0

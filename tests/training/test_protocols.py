@@ -1,4 +1,4 @@
-"""Protocols: which recipes they make, what is left out, and how runs become means and spreads."""
+"""Protocols: the recipes that they derive, what is left out, and means and spreads over runs."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from typing import Any
 
 import pytest
 import torch
-from rich.console import Console
 
 from onoma import Document, OnomaError
 from onoma.data import write
 from onoma.training import protocols
-from onoma.training.loading import load_part
-from onoma.training.outcomes import Outcome, Value, render_outcome
+from onoma.training.corpora import load_part
+from onoma.training.outcomes import Outcome
 from onoma.training.protocols import few_shot, joint, learning_curve, leave_out, load_few_shot, zero_shot
 from onoma.training.recipe import Recipe, load_recipe
 from onoma.training.run import train
 from tiny import documents
+from tiny_training import SUNER_OPTIONS, changed_recipe
 
 torch.set_num_threads(1)
 SYSTEMS: dict[str, dict[str, Any]] = {
     "binder": {},
-    "suner": {"system": "suner", "options": {"hidden": 32, "match_hidden": 16, "size": 16, "max_width": 8}},
+    "suner": {"system": "suner", "options": SUNER_OPTIONS},
 }
 CORPORA = [{"path": "news/first"}, {"path": "news/second"}, {"path": "other/third"}]
-SHORT = {"max_steps": 2, "evaluate_every": 1, "checkpoints": False}
+SHORT = {"max_steps": 2, "eval_steps": 1, "checkpoints": False}
 
 
 @pytest.fixture(scope="module")
 def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three corpora; `third` calls itself something else than its folder does."""
+    """Three corpora; the name of `third` is not that of its folder."""
     root, texts = tmp_path_factory.mktemp("corpora"), documents()
     for place, one in enumerate(CORPORA):
         for split, chosen in {"train": texts[place::4], "dev": texts[place::9], "test": texts[place + 1 :: 7]}.items():
@@ -43,78 +43,80 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def recipe_of(values: dict[str, Any], **changes: Any) -> Recipe:
-    """A recipe for the three corpora; dictionaries are changed, other values replaced."""
-    copied = deepcopy(values)
-    copied["data"] |= {"corpora": deepcopy(CORPORA)}
-    for part, change in changes.items():
-        copied[part] = {**copied.get(part, {}), **change} if isinstance(change, dict) else change
-    return load_recipe(copied)
+    """A recipe for the three corpora."""
+    changes["data"] = {"corpora": deepcopy(CORPORA), **changes.get("data", {})}
+    return changed_recipe(values, **changes)
 
 
 # --- recipes
 
 
-def test_what_is_left_out_is_only_measured_on(values: dict[str, Any]) -> None:
-    recipe = recipe_of(values)
+def test_corpora_that_are_left_out_are_only_tested(recipe_values: dict[str, Any]) -> None:
+    recipe = recipe_of(recipe_values)
     first, second, third = leave_out(recipe, ["second", "other/third"]).data.corpora
     assert (first.train, first.dev, first.test) == ("train", "dev", "test")
     assert (second.train, second.dev, second.test) == (third.train, third.dev, third.test) == (None, None, "test")
-    assert recipe == recipe_of(values)  # the recipe that was given has not changed
+    assert recipe == recipe_of(recipe_values)  # the given recipe has not changed
 
 
-def test_something_must_be_left_to_train_on_and_to_choose_on(values: dict[str, Any]) -> None:
+def test_train_and_dev_data_must_remain(recipe_values: dict[str, Any]) -> None:
     with pytest.raises(OnomaError, match="nothing to train on"):
-        leave_out(recipe_of(values), ["first", "second", "third"])
+        leave_out(recipe_of(recipe_values), ["first", "second", "third"])
     without_dev = [{"path": "first", "dev": None}, {"path": "second"}]
     with pytest.raises(OnomaError, match="no dev data"):
-        leave_out(recipe_of(values, data={"corpora": without_dev}), ["second"])
+        leave_out(recipe_of(recipe_values, data={"corpora": without_dev}), ["second"])
 
 
-def test_a_corpus_that_is_not_there_or_not_alone_is_said(values: dict[str, Any]) -> None:
+def test_unknown_and_ambiguous_corpora_are_refused(recipe_values: dict[str, Any]) -> None:
     with pytest.raises(OnomaError, match="no corpus 'fourth'; it has: first, second, third"):
-        leave_out(recipe_of(values), ["fourth"])
-    twins = recipe_of(values, data={"corpora": [{"path": "news/first"}, {"path": "other/first"}]})
+        leave_out(recipe_of(recipe_values), ["fourth"])
+    twins = recipe_of(recipe_values, data={"corpora": [{"path": "news/first"}, {"path": "other/first"}]})
     with pytest.raises(OnomaError, match="news/first or other/first"):
         leave_out(twins, ["first"])
     assert leave_out(twins, ["other/first"]).data.corpora[0].train == "train"
 
 
-def test_few_shot_keeps_how_the_corpus_is_read(values: dict[str, Any]) -> None:
+def test_few_shot_keeps_the_settings_of_the_corpus(recipe_values: dict[str, Any]) -> None:
     named = [{"path": "small", "train": "dev", "dev": None, "test": "train", "names": "natural", "limit": 7}]
-    one = few_shot(recipe_of(values, data={"corpora": named}), "small", "model", sentences=5).data.corpora[0]
+    one = few_shot(recipe_of(recipe_values, data={"corpora": named}), "small", "model", sentences=5).data.corpora[0]
     assert (one.train, one.test, one.names, one.limit) == ("dev", "train", "natural", 5)
     left_out = [{"path": "small", "train": None, "dev": None, "test": None}]
-    one = few_shot(recipe_of(values, data={"corpora": left_out}), "small", "model").data.corpora[0]
+    one = few_shot(recipe_of(recipe_values, data={"corpora": left_out}), "small", "model").data.corpora[0]
     assert (one.train, one.test, one.limit) == ("train", "test", 20)
 
 
-def test_few_shot_leaves_nothing_to_choose(values: dict[str, Any]) -> None:
-    many = {"accumulation": 4, "threshold_on": "dev", "average": 0.9, "rate": 0.01}
-    recipe = recipe_of(values, training=many, seed=5, data={"cap": 3, "draws": 9, "sampling": 2.0})
+def test_few_shot_sets_everything_that_would_need_development_data(recipe_values: dict[str, Any]) -> None:
+    many = {"gradient_accumulation_steps": 4, "threshold_from": "dev", "ema_decay": 0.9, "learning_rate": 0.01}
+    recipe = recipe_of(
+        recipe_values, training=many, seed=5, data={"size_cap": 3, "samples_per_epoch": 9, "sampling": 2.0}
+    )
     run = few_shot(recipe, "first", "model", sentences=80, sample=2, steps=30)
     training = run.training
-    assert training.max_steps == training.evaluate_every == 45  # (80 / 20)^0.3 · 30
-    assert (training.batch_size, training.accumulation, training.threshold_on) == (8, 1, "paper")
-    assert (training.rate, run.start, run.seed) == (0.01, "model", 7)
-    assert (run.data.cap, run.data.draws, run.data.sampling) == (None, None, "proportional")
-    assert load_recipe(run.model_dump()) == run  # what is written down can be trained again
+    assert training.max_steps == training.eval_steps == 45  # (80 / 20)^0.3 · 30
+    assert (training.batch_size, training.gradient_accumulation_steps, training.threshold_from) == (8, 1, "paper")
+    assert training.ema_decay == 0.0
+    assert (training.learning_rate, run.start, run.seed) == (0.01, "model", 7)
+    assert (run.data.size_cap, run.data.samples_per_epoch, run.data.sampling) == (None, None, "proportional")
+    assert load_recipe(run.model_dump()) == run  # the written recipe can be trained again
 
 
-def test_more_sentences_contain_the_fewer_and_samples_differ(values: dict[str, Any], corpora: Path) -> None:
+def test_larger_samples_contain_smaller_ones_and_samples_differ(recipe_values: dict[str, Any], corpora: Path) -> None:
     def texts(sentences: int, sample: int, part: str = "train") -> set[str]:
-        run = few_shot(recipe_of(values), "first", "model", sentences=sentences, sample=sample)
+        run = few_shot(recipe_of(recipe_values), "first", "model", sentences=sentences, sample=sample)
         (loaded,) = load_part(run.data, corpora, part)
         return {one.text for one in loaded}
 
     few, more = texts(5, 0), texts(20, 0)
     assert (len(few), len(more)) == (5, 20)
     assert few < more
-    assert texts(5, 0, "dev") == few  # no further sentence is looked at
+    assert texts(5, 0, "dev") == few  # no other sentence is read
     assert texts(5, 1) != few
 
 
-@pytest.mark.parametrize("key", ["training.max_steps", "training.batch_size", "start", "stages.detection.rate"])
-def test_changes_that_would_be_lost_are_refused(key: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "key", ["training.max_steps", "training.batch_size", "start", "stages.detection.learning_rate"]
+)
+def test_changes_of_values_that_the_protocol_sets_are_refused(key: str, tmp_path: Path) -> None:
     with pytest.raises(OnomaError, match=key):
         load_few_shot(tmp_path / "never-read.yaml", ["seed=1", f"{key}=3"])
 
@@ -123,19 +125,23 @@ def test_changes_that_would_be_lost_are_refused(key: str, tmp_path: Path) -> Non
 
 
 @pytest.fixture(scope="module")
-def starts(values: dict[str, Any], corpora: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def starts(recipe_values: dict[str, Any], corpora: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The folders of two runs, to start from."""
     folder = tmp_path_factory.mktemp("starts")
-    settings = {"max_steps": 40, "evaluate_every": 40, "checkpoints": False}
+    settings = {"max_steps": 40, "eval_steps": 40, "checkpoints": False}
     for system, changes in SYSTEMS.items():
         train(
-            leave_out(recipe_of(values | changes, training=settings), ["third"]), output=folder / system, data=corpora
+            leave_out(recipe_of(recipe_values | changes, training=settings), ["third"]),
+            output=folder / system,
+            data=corpora,
         )
     return {system: folder / system for system in SYSTEMS}
 
 
-def test_joint_measures_every_corpus_and_their_mean(values: dict[str, Any], corpora: Path, tmp_path: Path) -> None:
-    outcome = joint(recipe_of(values, training=SHORT, seed=3), output=tmp_path, data=corpora)
+def test_joint_tests_every_corpus_and_takes_the_mean(
+    recipe_values: dict[str, Any], corpora: Path, tmp_path: Path
+) -> None:
+    outcome = joint(recipe_of(recipe_values, training=SHORT, seed=3), output=tmp_path, data=corpora)
     assert (outcome.protocol, outcome.seeds, outcome.system) == ("joint", (3,), "binder")
     metrics = json.loads((tmp_path / "metrics.json").read_text("utf-8"))
     for one in outcome.values:
@@ -147,8 +153,10 @@ def test_joint_measures_every_corpus_and_their_mean(values: dict[str, Any], corp
         assert mean["f1"] == pytest.approx(fmean(one["f1"] for one in metrics[mean["split"]].values()))
 
 
-def test_zero_shot_sees_nothing_of_what_is_left_out(values: dict[str, Any], corpora: Path, tmp_path: Path) -> None:
-    outcome = zero_shot(recipe_of(values, training=SHORT), ["third", "second"], output=tmp_path, data=corpora)
+def test_zero_shot_does_not_read_the_corpora_that_are_left_out(
+    recipe_values: dict[str, Any], corpora: Path, tmp_path: Path
+) -> None:
+    outcome = zero_shot(recipe_of(recipe_values, training=SHORT), ["third", "second"], output=tmp_path, data=corpora)
     assert [(one.corpus, one.split) for one in outcome.values] == [("tales", "test"), ("second", "test")]
     metrics = json.loads((tmp_path / "metrics.json").read_text("utf-8"))
     assert set(metrics["dev"]) == {"first"}
@@ -156,11 +164,11 @@ def test_zero_shot_sees_nothing_of_what_is_left_out(values: dict[str, Any], corp
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
-def test_a_few_sentences_are_learned_from(
-    system: str, values: dict[str, Any], corpora: Path, starts: dict[str, Path], tmp_path: Path
+def test_a_few_sentences_improve_the_model(
+    system: str, recipe_values: dict[str, Any], corpora: Path, starts: dict[str, Path], tmp_path: Path
 ) -> None:
-    recipe = recipe_of(values | SYSTEMS[system], training={"rate": 2e-3})
-    announced: list[str] = []
+    recipe = recipe_of(recipe_values | SYSTEMS[system], training={"learning_rate": 2e-3})
+    reported: list[str] = []
     outcome = learning_curve(
         recipe,
         ["third"],
@@ -170,7 +178,7 @@ def test_a_few_sentences_are_learned_from(
         sizes=[8],
         samples=2,
         steps=25,
-        on_run=announced.append,
+        on_run=reported.append,
     )
     (value,) = outcome.values
     runs = [tmp_path / "tales" / f"8-{sample}" for sample in (0, 1)]
@@ -179,14 +187,18 @@ def test_a_few_sentences_are_learned_from(
     assert (value.f1, value.spread) == (pytest.approx(fmean(f1)), pytest.approx(stdev(f1)))
     before = json.loads((starts[system] / "metrics.json").read_text("utf-8"))["test"]["tales"]["f1"]
     assert value.f1 > before
-    assert announced == [f"tales: 8 sentences, sample {number} of 2" for number in (1, 2)]
+    assert reported == [f"tales: 8 sentences, sample {number} of 2" for number in (1, 2)]
     assert (outcome.protocol, outcome.seeds) == ("few-shot", (0, 1))
     assert not any((run / "model").exists() for run in runs)
     assert load_recipe(runs[1] / "recipe.yaml").start == str(starts[system] / "model")  # it can be trained again
 
 
-def test_a_curve_goes_on_where_it_stopped(
-    values: dict[str, Any], corpora: Path, starts: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_interrupted_curve_continues(
+    recipe_values: dict[str, Any],
+    corpora: Path,
+    starts: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     trained: list[str] = []
 
@@ -198,7 +210,7 @@ def test_a_curve_goes_on_where_it_stopped(
                 raise KeyboardInterrupt
             (output / "model").mkdir(parents=True)
             one = recipe.data.corpora[0]
-            scores = dict.fromkeys(("precision", "recall", "f1"), float((one.limit or 0) + one.sample))
+            scores = dict.fromkeys(("precision", "recall", "f1"), float((one.limit or 0) + one.sample_seed))
             (output / "metrics.json").write_text(json.dumps({"test": {"first": scores, "tales": scores}}), "utf-8")
 
     monkeypatch.setattr(protocols, "train", run)
@@ -206,7 +218,7 @@ def test_a_curve_goes_on_where_it_stopped(
     def curve(**options: Any) -> Outcome:
         start, asked = starts["binder"], ["first", "third", "first"]
         return learning_curve(
-            recipe_of(values), asked, start, output=tmp_path, data=corpora, sizes=[12, 4], samples=2, **options
+            recipe_of(recipe_values), asked, start, output=tmp_path, data=corpora, sizes=[12, 4], samples=2, **options
         )
 
     with pytest.raises(KeyboardInterrupt):
@@ -220,60 +232,31 @@ def test_a_curve_goes_on_where_it_stopped(
     }
     assert outcome.curves() == points
     assert not list(tmp_path.rglob("model"))
-    curve(keep_models=True)  # they are not there any more: all is trained again
+    curve(keep_models=True)  # they were removed, so all are trained again
     assert trained[9:] == expected
     curve()
-    assert len(list(tmp_path.rglob("model"))) == len(expected)  # and what was kept is not removed
+    assert len(list(tmp_path.rglob("model"))) == len(expected)  # models that were kept are not removed
 
 
-def test_what_would_fail_later_is_said_before_training(
-    values: dict[str, Any], corpora: Path, starts: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_errors_are_reported_before_training(
+    recipe_values: dict[str, Any],
+    corpora: Path,
+    starts: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(protocols, "train", lambda *_, **__: pytest.fail("nothing should be trained"))
     places = {"output": tmp_path / "run", "data": corpora}
-    recipe, start = recipe_of(values), starts["binder"]
+    recipe, start = recipe_of(recipe_values), starts["binder"]
     with pytest.raises(OnomaError, match="model of suner, but the recipe trains binder"):
         learning_curve(recipe, ["first"], starts["suner"], **places)
-    with pytest.raises(OnomaError, match="no model folder"):
+    with pytest.raises(OnomaError, match="there is no model folder"):
         learning_curve(recipe, ["first"], tmp_path / "nowhere", **places)
     with pytest.raises(OnomaError, match="500 are asked for"):
         learning_curve(recipe, ["first"], start, **places)
     write([Document("Nothing .")], corpora / "untested" / "train.jsonl")
-    recipe = recipe_of(values, data={"corpora": [*CORPORA, {"path": "untested"}]})
+    recipe = recipe_of(recipe_values, data={"corpora": [*CORPORA, {"path": "untested"}]})
     with pytest.raises(OnomaError, match="untested has no split 'test'"):
         learning_curve(recipe, ["untested"], start, **places)
     with pytest.raises(OnomaError, match="untested has no split 'test'"):
         zero_shot(recipe, ["untested"], **places)
-
-
-# --- tables
-
-
-def shown(outcome: Outcome) -> list[list[str]]:
-    """The rows of a table, as words; rules between them are left out."""
-    console = Console(width=100)
-    with console.capture() as captured:
-        console.print(render_outcome(outcome))
-    rows = [line.replace("┃", "│").split("│")[1:-1] for line in captured.get().splitlines()]
-    return [[cell.strip() for cell in row] for row in rows if row]
-
-
-def test_a_table_has_dev_beside_test_and_their_means() -> None:
-    values = (Value("[a]", "dev", 10.0, 20.0, 30.0), Value("b", "dev", 20.0, 30.0, 40.0), Value("b", "test", 1, 2, 3))
-    assert shown(Outcome("joint", "suner", "tiny", (0,), values)) == [
-        ["corpus", "dev P", "dev R", "dev F1", "test P", "test R", "test F1"],
-        ["[a]", "10.00", "20.00", "30.00", "-", "-", "-"],
-        ["b", "20.00", "30.00", "40.00", "1.00", "2.00", "3.00"],
-        ["mean", "15.00", "25.00", "35.00", "1.00", "2.00", "3.00"],
-    ]
-
-
-def test_a_table_has_the_spread_over_samples() -> None:
-    scores = [{"precision": 10.0, "recall": 20.0, "f1": f1} for f1 in (50.0, 54.0)]
-    values = (Value.over("a", 20, scores), Value.over("b", 20, scores[:1]))
-    assert shown(Outcome("few-shot", "suner", "tiny", (0, 1), values)) == [
-        ["corpus", "sentences", "P", "R", "F1", "± F1"],
-        ["a", "20", "10.00", "20.00", "52.00", "2.83"],
-        ["b", "20", "10.00", "20.00", "50.00", "-"],
-        ["mean", "20", "10.00", "20.00", "51.00", ""],
-    ]

@@ -1,8 +1,8 @@
-"""Corpora on disk: a folder with one file a split (and a meta.json, where there is one), or a single file.
+"""Corpora on disk: a folder with one file per split and an optional meta.json, or a single file.
 
     data/drugs/
-        meta.json            name, language, licence, types and their natural names (optional)
-        types.jsonl          {"name": ..., "description": ...} a line (optional)
+        meta.json            optional: name, language, licence, types and their natural names
+        types.jsonl          optional: one {"name": ..., "description": ...} per line
         train.jsonl.xz       the splits, in any format that `onoma.data.formats` reads
         dev.conll
         test/                a folder of brat files is one split
@@ -14,7 +14,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,18 +23,22 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from onoma.data.files import COMPRESSIONS, open_text, plain_suffix, read_lines, require_storage
 from onoma.data.formats import FORMATS, detect, read
-from onoma.data.formats.base import shown
+from onoma.data.formats.base import short_repr
+from onoma.data.formats.json_values import parse
+from onoma.data.formats.records import read_records
 from onoma.entities import Corpus, Document, Entity, EntityType
 from onoma.errors import DataError, OnomaError
+from onoma.files import COMPRESSIONS, open_text, plain_suffix, require_storage
+from onoma.models.config import is_model_folder
 
 logger = logging.getLogger("onoma")
 
 EXTENSIONS = sorted({".txt", *(suffix for form in FORMATS.values() for suffix in form.extensions)})
-"""Files of a corpus folder that are splits; the content tells their format."""
-BESIDE_SPLITS = {"meta", "types", "marked", "readme", "license", "licence", "notes", "annotation"}
-"""Files of a corpus folder that hold something else than a split."""
+"""Extensions of the files in a corpus folder that are splits; their format is detected by content."""
+NOT_SPLITS = {"meta", "types", "marked", "readme", "license", "licence", "notes", "annotation"}
+"""Names (without extensions) of the files in a corpus folder that are not splits."""
+TYPE_EXAMPLE = '{"name": "drug", "description": "a medicine or active substance"}'
 META_FIELDS: dict[str, tuple[type, str]] = {
     "name": (str, "a string"),
     "language": (str, "a string, such as en"),
@@ -43,13 +46,13 @@ META_FIELDS: dict[str, tuple[type, str]] = {
     "role": (str, "a string"),
     "weights_ok": (bool, "true or false"),
 }
-"""What meta.json may say beside types and their names, and how."""
+"""The optional fields of meta.json other than the types: the class of each and what an error message asks for."""
 USUAL_SPLITS = ("train", "dev", "valid", "validation", "test")
 
 
 @dataclass(frozen=True, slots=True)
 class CorpusInfo:
-    """What a corpus folder says of itself; everything but the name may be unknown."""
+    """The metadata of a corpus folder; everything except the name may be missing."""
 
     name: str
     language: str | None = None
@@ -61,27 +64,29 @@ class CorpusInfo:
     descriptions: Mapping[str, str] = field(default_factory=dict)
 
     def natural_name(self, label: str, language: str | None = None) -> str:
-        """The name of a label in words, by default in the language of the corpus.
+        """The natural name of a label, such as "person" for "PER", by default in the language of the corpus.
 
-        A name that the corpus gives in one language only is used as it is; a label without one names itself.
+        A name without a language is used for all languages; a label without a natural name is its own name.
         """
         name = self.type_names.get(label, label)
         if isinstance(name, str):
             return name
-        wanted = language or self.language or "en"
-        if wanted not in name:
+        language = language or self.language or "en"
+        if language not in name:
+            known = ", ".join(sorted(name))
             raise OnomaError(
-                f"corpus {self.name!r} names the type {label!r} in {', '.join(sorted(name))}, not in {wanted!r}"
+                f"corpus {self.name!r} names the type {label!r} in {known}, not in {language!r}. "
+                "Fix: choose one of these languages, or add the name to 'type_names' in meta.json."
             )
-        return name[wanted]
+        return name[language]
 
 
-class _Located(NamedTuple):
-    """A corpus on disk: what it says of itself, the splits that are meant, and all that lie with them."""
+class _Source(NamedTuple):
+    """A corpus on disk: its metadata, the selected splits, and all splits of the folder that share one inventory."""
 
     info: CorpusInfo
     paths: dict[str, Path]
-    beside: dict[str, Path]
+    all_paths: dict[str, Path]
 
 
 def load_splits(
@@ -93,18 +98,24 @@ def load_splits(
     natural_names: bool = False,
     language: str | None = None,
 ) -> dict[str, Corpus]:
-    """All splits of a corpus folder, or those that are asked for; a file is one split.
+    """All splits of a corpus folder, or the given ones; a file is one split.
 
-    They share one inventory, that of the whole folder: where meta.json lists no types, the other splits are read
-    for their labels, so that a type without a mention in this split is known as well.
-    `natural_names` replaces labels such as "PER" by the words that meta.json has for them ("person"; Chinese
-    corpora give them in two languages, "zh" and "en"); labels with the same words become one type.
+    The splits share one inventory, that of the whole folder: if meta.json lists no types, the labels of the other
+    splits are read too, so that the inventory includes types without a mention in the loaded splits.
+
+    Args:
+        splits: the names of the splits to load.
+        name: the name of the corpus, instead of the one in meta.json or of the folder.
+        format: the format of the files; detected by default.
+        natural_names: replace labels such as "PER" by their natural names in meta.json, such as "person". Labels with
+            the same natural name become one type.
+        language: the language of natural names, if meta.json gives several ("zh" and "en" for Chinese corpora).
     """
-    info, paths, beside = _locate(source)
-    for wanted in splits or ():
-        _require(wanted, paths, source)
+    info, paths, all_paths = _locate(source)
+    for split in splits or ():
+        _require(split, paths, source)
     documents = {split: tuple(read(paths[split], format)) for split in splits or paths}
-    others = () if info.types else [path for split, path in beside.items() if split not in documents]
+    others = () if info.types else [path for split, path in all_paths.items() if split not in documents]
     used = _labels(chain.from_iterable(documents.values())).union(*(_labels_in(path, format) for path in others))
     names = (*info.types, *sorted(used.difference(info.types)))
     types = tuple(EntityType(label, info.descriptions.get(label, "")) for label in names)
@@ -128,8 +139,8 @@ def load_corpus(
     if split is None:
         paths = find_splits(source)
         if len(paths) > 1:
-            fix = f"say which: {source}:{next(iter(paths))}"
-            raise DataError(f"there are several splits ({', '.join(paths)}), one is needed", path=source, fix=fix)
+            fix = f"name the split: {source}:{next(iter(paths))}"
+            raise DataError(f"there are several splits ({', '.join(paths)}), but one is needed", path=source, fix=fix)
         split = next(iter(paths))
     corpora = load_splits(
         source, splits=[split], name=name, format=format, natural_names=natural_names, language=language
@@ -138,21 +149,21 @@ def load_corpus(
 
 
 def find_splits(source: str | PathLike[str]) -> dict[str, Path]:
-    """The splits of a corpus and where they lie: train, dev and test first, then the others by name."""
+    """The splits of a corpus and their paths: train, dev and test first, then the others by name."""
     return _locate(source).paths
 
 
 def read_info(source: str | PathLike[str]) -> CorpusInfo:
-    """What the folder of a corpus says of itself (name, language, licence, ...), without reading its documents."""
+    """The metadata of a corpus (name, language, licence, types, ...), without reading its documents."""
     return _locate(source).info
 
 
 def relabel(corpus: Corpus, mapping: Mapping[str, EntityType | None]) -> Corpus:
-    """The corpus with other types: each of its labels becomes the type that `mapping` has for it.
+    """The corpus with each label replaced by the type that `mapping` gives for it.
 
-    Labels with the same type are merged, and so are mentions that differed only in them; a label mapped to None
-    is dropped with its mentions. In a document that says what is annotated, a merged type counts as complete
-    only if all of its labels were (or if it has a mention): half of "person" is not all of it.
+    Labels with the same type are merged, and so are mentions that differ only in such labels. A label that is mapped
+    to None is dropped with its mentions. In a document that lists its annotated labels, a merged type counts as
+    annotated only if all of its labels are, or if it has a mention.
     """
     types: dict[str, EntityType] = {}
     parts: Counter[str] = Counter()
@@ -185,7 +196,7 @@ def _relabel_document(document: Document, names: Mapping[str, str], parts: Mappi
 
 
 def _labels(documents: Iterable[Document]) -> set[str]:
-    """The labels that documents use or say to be annotated; no document is kept."""
+    """All labels of documents: those of mentions and those listed as annotated."""
     used: set[str] = set()
     for document in documents:
         used.update(document.labels, document.annotated or ())
@@ -193,28 +204,28 @@ def _labels(documents: Iterable[Document]) -> set[str]:
 
 
 def _labels_in(path: Path, format: str | None) -> set[str]:
-    """The labels of a split that nobody asked for, so damage in it is no reason to stop."""
+    """The labels of a split that is not loaded; if it cannot be read, that is only a warning."""
     try:
         return _labels(read(path, format))
     except OnomaError as error:
-        logger.warning("the labels of another split cannot be read, so types may be missing: %s", error)
+        logger.warning("the labels of another split cannot be read, so the list of types may be incomplete: %s", error)
         return set()
 
 
-def _locate(source: str | PathLike[str]) -> _Located:
+def _locate(source: str | PathLike[str]) -> _Source:
     require_storage(source)
     path = Path(source)
     if path.is_dir():
         info = _read_meta(path)
         paths = _splits_in(path, info)
-        return _Located(info, paths, paths)
+        return _Source(info, paths, paths)
     found = _as_file(path)
     if found is not None:
         split = _stem(found)
         if (path.parent / "meta.json").is_file():
-            return _Located(_read_meta(path.parent), {split: found}, {})
+            return _Source(_read_meta(path.parent), {split: found}, {})
         folder = found.absolute().parent.name
-        return _Located(CorpusInfo(folder if split in USUAL_SPLITS and folder else split), {split: found}, {})
+        return _Source(CorpusInfo(folder if split in USUAL_SPLITS and folder else split), {split: found}, {})
     folder_name, colon, split = str(source).rpartition(":")
     if colon and Path(folder_name).is_dir():
         whole = _locate(folder_name)
@@ -226,11 +237,11 @@ def _locate(source: str | PathLike[str]) -> _Located:
 
 def _require(split: str, paths: Mapping[str, Path], source: str | PathLike[str]) -> None:
     if split not in paths:
-        raise DataError(f"there is no split {split!r}", path=source, fix=f"take one of: {', '.join(paths)}")
+        raise DataError(f"there is no split {split!r}", path=source, fix=f"use one of: {', '.join(paths)}")
 
 
 def _as_file(path: Path) -> Path | None:
-    """The file itself, or the packed file that "train.jsonl" stands for."""
+    """The file itself, or its compressed version: "train.jsonl" also finds "train.jsonl.xz"."""
     candidates = (path, *(path.with_name(path.name + suffix) for suffix in COMPRESSIONS))
     return next((candidate for candidate in candidates if candidate.is_file()), None)
 
@@ -238,35 +249,33 @@ def _as_file(path: Path) -> Path | None:
 def _splits_in(folder: Path, info: CorpusInfo) -> dict[str, Path]:
     if any(folder.glob("*.ann")):
         return {folder.absolute().name: folder}
-    from onoma.config import is_model  # which reads and writes by the files beside this one
-
-    if is_model(folder):
-        raise DataError("the folder holds a model, not documents", path=folder, fix="give a corpus here")
+    if is_model_folder(folder):
+        raise DataError("the folder contains a model, not documents", path=folder, fix="give a corpus")
     if info.role == "lexicon":
-        raise DataError("the folder holds word lists, not documents", path=folder)
+        raise DataError("the folder contains word lists, not documents", path=folder, fix="give a corpus")
     splits: dict[str, Path] = {}
     for path in sorted(folder.iterdir()):
         if not _is_split(path):
             continue
         split = _stem(path)
         if split in splits:
-            fix = "keep one of them, or name the file that you mean"
+            fix = "keep one of them, or give the path of one file"
             raise DataError(f"{splits[split].name} and {path.name} are both split {split!r}", path=folder, fix=fix)
         splits[split] = path
     if not splits:
         fix = f"name files by their split, such as train.jsonl (known extensions: {' '.join(EXTENSIONS)})"
-        raise DataError("the folder has no file of documents", path=folder, fix=fix)
+        raise DataError("the folder has no file with documents", path=folder, fix=fix)
     usual = [split for split in USUAL_SPLITS if split in splits]
     return {split: splits[split] for split in (*usual, *(split for split in splits if split not in usual))}
 
 
 def _is_split(path: Path) -> bool:
-    if path.name.startswith(".") or _stem(path).lower() in BESIDE_SPLITS:
+    if path.name.startswith(".") or _stem(path).lower() in NOT_SPLITS:
         return False
     if path.is_dir():
         return any(path.glob("*.ann"))
     if plain_suffix(path) == ".txt" and _stem(path) not in USUAL_SPLITS:
-        return _is_known(path)  # word lists and the like may lie beside the splits
+        return _is_known(path)  # a folder may also contain word lists and other text
     return plain_suffix(path) in EXTENSIONS
 
 
@@ -283,21 +292,18 @@ def _stem(path: Path) -> str:
 
 def _read_meta(folder: Path) -> CorpusInfo:
     path = folder / "meta.json"
-    meta: dict[str, Any] = {}
-    if path.is_file():
-        with open_text(path) as file:
-            meta = _parse_object(file.read(), path)
+    meta = _read_object(path) if path.is_file() else {}
     for key, (kind, example) in META_FIELDS.items():
         if not isinstance(meta.get(key), kind | None):
-            message = f"{key!r} must be {example}, got {shown(meta[key])}"
-            raise DataError(message, path=path, fix="correct it, or leave it out")
+            message = f"{key!r} must be {example}, got {short_repr(meta[key])}"
+            raise DataError(message, path=path, fix="correct or remove it")
     type_names = meta.get("type_names") or {}
     if not isinstance(type_names, dict) or not all(map(_is_natural_name, type_names.values())):
         fix = 'write "type_names": {"PER": "person"} or {"PER": {"zh": "人名", "en": "person"}}'
-        raise DataError("'type_names' does not give each label a name", path=path, fix=fix)
+        raise DataError("'type_names' must give a name for each of its labels", path=path, fix=fix)
     types = meta.get("types") or ()
     if not isinstance(types, (dict, list, tuple)) or not all(isinstance(label, str) for label in types):
-        raise DataError("'types' is not a list of labels", path=path, fix='write "types": ["PER", "LOC"]')
+        raise DataError("'types' must be a list of labels", path=path, fix='write "types": ["PER", "LOC"]')
     return CorpusInfo(
         name=meta.get("name") or folder.absolute().name,
         language=meta.get("language"),
@@ -310,31 +316,19 @@ def _read_meta(folder: Path) -> CorpusInfo:
     )
 
 
+def _read_object(path: Path) -> dict[str, Any]:
+    with open_text(path) as file:
+        value = parse(file.read(), path, fix="correct the file")
+    if not isinstance(value, dict):
+        raise DataError("this is not a JSON object", path=path, fix='write {"name": ...}')
+    return value
+
+
 def _is_natural_name(name: object) -> bool:
     names = name.values() if isinstance(name, dict) and name else (name,)
     return all(isinstance(one, str) and one.strip() for one in names)
 
 
-def _parse_object(text: str, path: Path, line: int | None = None) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except ValueError as error:
-        raise DataError(f"this is not valid JSON ({error})", path=path, line=line, fix="correct it there") from error
-    if not isinstance(value, dict):
-        raise DataError("this is no JSON object", path=path, line=line, fix="write {...}")
-    return value
-
-
 def _read_descriptions(path: Path) -> dict[str, str]:
-    if not path.is_file():
-        return {}
-    descriptions: dict[str, str] = {}
-    for number, line in read_lines(path):
-        row = _parse_object(line, path, number) if line.strip() else {}
-        name, description = row.get("name"), row.get("description")
-        if isinstance(name, str) and isinstance(description, str):
-            descriptions[name] = description
-        elif row:
-            fix = 'write {"name": "drug", "description": "a medicine or active substance"}'
-            raise DataError("a line needs 'name' and 'description'", path=path, line=number, fix=fix)
-    return descriptions
+    records = read_records(path, TYPE_EXAMPLE) if path.is_file() else ()
+    return {record.text("name"): record.text("description") for record in records}

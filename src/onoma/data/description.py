@@ -1,4 +1,4 @@
-"""What `onoma info` shows of a corpus: what it says of itself, its statistics and its label warnings."""
+"""The description of a corpus that `onoma info` prints: metadata, statistics and warnings about labels."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 from onoma.data.corpora import CorpusInfo, load_splits, read_info
 from onoma.data.quality import LabelWarning, check
-from onoma.data.statistics import Lengths, Statistics
+from onoma.data.statistics import Lengths, Statistics, describe
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-SHOWN_TYPES = 40
+MAX_TYPES = 40
+"""Rows in the table of types."""
 
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """A corpus, its splits in figures, and what is doubtful about its labels."""
+    """The metadata of a corpus, statistics of each split, and warnings about its labels."""
 
     info: CorpusInfo
     statistics: dict[str, Statistics]
@@ -36,9 +37,9 @@ class Description:
 
 
 def describe_splits(source: str, *, format: str | None = None) -> Description:
-    """Read a corpus and describe it."""
+    """Read all splits of a corpus and describe them."""
     splits = load_splits(source, format=format)
-    statistics = {split: corpus.statistics() for split, corpus in splits.items()}
+    statistics = {split: describe(corpus) for split, corpus in splits.items()}
     return Description(read_info(source), statistics, check(splits))
 
 
@@ -52,12 +53,12 @@ def render(description: Description) -> RenderableType:
     facts = {"language": description.info.language, "licence": description.info.licence, "role": description.info.role}
     parts += [f"{key}: {escape(value)}" for key, value in facts.items() if value]
     parts += [_sizes(description), _types(description)]
-    parts.append(_verdict(description))
+    parts.append(_warning_title(description))
     parts += [Text(line) for warning in description.warnings for line in _lines(warning)]
     return Group(*parts)
 
 
-def _verdict(description: Description) -> Text:
+def _warning_title(description: Description) -> Text:
     from rich.text import Text
 
     if not any(statistics.documents for statistics in description.statistics.values()):
@@ -73,22 +74,22 @@ def _sizes(description: Description) -> RenderableType:
         "… without a mention": lambda s: f"{s.documents_without_mention:,}",
         "words": lambda s: f"{s.words:,}",
         "mentions": lambda s: f"{s.mentions:,}",
-        "words a document (mean, median, 99%, max)": lambda s: _spell(s.document_length),
-        "words a mention (mean, median, 99%, max)": lambda s: _spell(s.mention_length),
-        "pairs nested / crossing / same span": _spell_pairs,
+        "words per document (mean, median, 99%, max)": lambda s: _format_lengths(s.document_length),
+        "words per mention (mean, median, 99%, max)": lambda s: _format_lengths(s.mention_length),
+        "pairs nested / crossing / same span": _format_pairs,
         "words split by a mention's edge": lambda s: f"{s.split_words:,}",
     }
     table = Table("", *description.statistics)
-    for name, show in rows.items():
-        table.add_row(name, *(show(statistics) for statistics in description.statistics.values()))
+    for name, value in rows.items():
+        table.add_row(name, *(value(statistics) for statistics in description.statistics.values()))
     return table
 
 
-def _spell_pairs(statistics: Statistics) -> str:
+def _format_pairs(statistics: Statistics) -> str:
     return f"{statistics.nested_pairs:,} / {statistics.crossing_pairs:,} / {statistics.same_span_pairs:,}"
 
 
-def _spell(lengths: Lengths) -> str:
+def _format_lengths(lengths: Lengths) -> str:
     median = f"{lengths.median:.1f}".removesuffix(".0")
     return f"{lengths.mean:.1f}, {median}, {lengths.p99:.0f}, {lengths.max}"
 
@@ -103,10 +104,10 @@ def _types(description: Description) -> RenderableType:
     }
     names = sorted({name for split in counts.values() for name in split}, key=lambda n: (-_total(counts, n), n))
     table = Table("type", *counts)
-    for name in names[:SHOWN_TYPES]:
+    for name in names[:MAX_TYPES]:
         table.add_row(escape(name), *(f"{split.get(name, 0):,}" for split in counts.values()))
-    if len(names) > SHOWN_TYPES:
-        table.add_row(f"… and {len(names) - SHOWN_TYPES:,} more", *("" for _ in counts))
+    if len(names) > MAX_TYPES:
+        table.add_row(f"… and {len(names) - MAX_TYPES:,} more", *("" for _ in counts))
     return table
 
 

@@ -1,18 +1,18 @@
-"""Unified type inventories: one set of types, named in words, for corpora that each have labels of their own.
+"""Unified type inventories: one set of types with natural names, for corpora that each have their own labels.
 
     types:
-      person:                       # the name in words
+      person:                       # the natural name
         description: an individual human being referred to by name
-        zh: 人名                    # optional, the Chinese name
+        zh: 人名                    # optional: the Chinese name
         zh_description: 用名字称呼的个人
     corpora:
       my_news:                      # the name of a corpus
-        PER: person                 # its label: the type
+        PER: person                 # label: type
         MISC: null                  # a label that is dropped
-      my_fine_types: identity       # its labels are names of types of the inventory already
-      my_own_types: own             # its labels are names in words already, which it describes itself
+      my_fine_types: identity       # its labels are names of types in the inventory
+      my_own_types: own             # its labels are natural names, which the corpus describes itself
 
-The files of a folder, or of a call, add up to one inventory.
+All files of a folder, or of one call, are merged into one inventory.
 """
 
 from __future__ import annotations
@@ -36,15 +36,17 @@ if TYPE_CHECKING:
 Language = Literal["en", "zh"]
 Labels = Mapping[str, str | None]
 
-OURS = Path(__file__).parent / "inventories"
+OWN_FOLDER = Path(__file__).parent / "inventories"
 TYPE_FIELDS = ("description", "zh", "zh_description")
-MARKS = ("identity", "own")
-SHOWN_LABELS = 20
+KEYWORDS = ("identity", "own")
+"""What a corpus may have instead of a mapping of its labels."""
+MAX_LABELS = 20
+"""Unmapped labels that an error message lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnifiedType:
-    """A type that several corpora share, in English and, where known, in Chinese."""
+    """A type that several corpora share, with an English and optionally a Chinese name."""
 
     name: str
     description: str
@@ -52,32 +54,19 @@ class UnifiedType:
     zh_description: str = ""
 
     def in_language(self, language: Language) -> EntityType:
-        """The type as it is asked for in one language."""
+        """The type with its name and description in one language."""
         if language == "en":
             return EntityType(self.name, self.description)
         if not self.zh:
-            raise OnomaError(f"type {self.name!r} has no Chinese name. Fix: add 'zh: ...' to it in the inventory")
+            raise OnomaError(f"type {self.name!r} has no Chinese name. Fix: add 'zh: ...' to it in the inventory.")
         return EntityType(self.zh, self.zh_description)
 
 
 @dataclass(frozen=True, slots=True)
-class Unification:
-    """Corpora with unified types, and how many labels became how many types."""
-
-    corpora: tuple[Corpus, ...]
-    labels: int
-    types: int
-
-    def __str__(self) -> str:
-        names = {corpus.name for corpus in self.corpora}
-        return f"{self.labels} labels of {len(names)} corpora became {self.types} types"
-
-
-@dataclass(frozen=True, slots=True)
 class Inventory:
-    """Unified types, and for each corpus the type of each of its labels (None for an identity corpus).
+    """Unified types, and for each corpus a mapping from its labels to types (None for an "identity" corpus).
 
-    `own` are corpora whose labels are names in words already; they are left as they are.
+    Labels of the corpora in `own` are natural names already and are not changed.
     """
 
     types: Mapping[str, UnifiedType]
@@ -86,34 +75,38 @@ class Inventory:
 
     @classmethod
     def load(cls, *paths: str | PathLike[str], extend: bool = False) -> Inventory:
-        """Read an inventory from YAML files or folders of them (they add up); without any, the one of Onoma.
+        """Read an inventory from YAML files or folders of YAML files, which are merged; by default Onoma's own.
 
-        With `extend`, they add to Onoma's own:
+        With `extend`, they are merged with Onoma's own:
 
         >>> Inventory.load("mine.yaml", extend=True)  # doctest: +SKIP
         """
         draft = _Draft()
-        for source in (OURS, *map(Path, paths)) if extend or not paths else map(Path, paths):
+        for source in (OWN_FOLDER, *map(Path, paths)) if extend or not paths else map(Path, paths):
             for file in _yaml_files(source):
                 draft.add(file)
-        return cls(draft.finished_types(), draft.finished_corpora(), draft.marked("own"))
+        return cls(draft.finished_types(), draft.finished_corpora(), draft.with_keyword("own"))
 
     def types_of(self, corpus_name: str, *, language: Language = "en") -> tuple[EntityType, ...]:
         """The unified types that a corpus has labels for, in the order of its labels."""
         if corpus_name in self.own:
-            raise OnomaError(f"corpus {corpus_name!r} names and describes its types itself. Fix: take them from there.")
+            raise OnomaError(
+                f"corpus {corpus_name!r} describes its types itself. Fix: use the types of the loaded corpus."
+            )
         if corpus_name not in self.corpora:
-            hint = get_close_matches(corpus_name, self.corpora, n=3)
-            raise OnomaError(f"the inventory does not know corpus {corpus_name!r}{_did_you_mean(hint)}")
+            hint = _did_you_mean(get_close_matches(corpus_name, self.corpora, n=3))
+            raise OnomaError(
+                f"the inventory has no corpus {corpus_name!r}{hint}. Fix: add it to 'corpora' in a YAML file."
+            )
         labels = self.corpora[corpus_name]
         names = self.types if labels is None else dict.fromkeys(name for name in labels.values() if name is not None)
         return tuple(self.types[name].in_language(language) for name in names)
 
     def unify(self, corpus: Corpus, *, language: Language = "en", keep_unmapped: bool = False) -> Corpus:
-        """The corpus with the unified types in place of its own labels.
+        """The corpus with unified types instead of its own labels.
 
-        Labels with the same type merge, dropped labels are no longer annotated. A label that the inventory does not
-        know is an error, or stays as it is with `keep_unmapped`. A corpus that names its own types is left as it is.
+        Labels with the same type are merged; dropped labels are no longer annotated. A label without a type is an
+        error, or is kept unchanged with `keep_unmapped`. An "own" corpus is returned unchanged.
         """
         if corpus.name in self.own:
             return corpus
@@ -132,37 +125,27 @@ class Inventory:
                 mapping[entity_type.name] = None if target is None else self.types[target].in_language(language)
         return relabel(corpus, mapping)
 
-    def unify_all(
-        self, corpora: Iterable[Corpus], *, language: Language = "en", keep_unmapped: bool = False
-    ) -> Unification:
-        """Unify several corpora (or splits of them), and count labels and types over all."""
-        before = tuple(corpora)
-        after = tuple(self.unify(corpus, language=language, keep_unmapped=keep_unmapped) for corpus in before)
-        labels = {(corpus.name, label) for corpus in before for label in corpus.labels}
-        types = {label for corpus in after for label in corpus.labels}
-        return Unification(after, len(labels), len(types))
-
     def _explain_unmapped(self, corpus_name: str, unmapped: list[str]) -> str:
-        """The error for labels without a type, with the lines that the YAML file needs."""
-        shown = unmapped[:SHOWN_LABELS]
+        """The error message for labels without a type, with the lines to add to a YAML file."""
+        listed = unmapped[:MAX_LABELS]
         if self.corpora.get(corpus_name, {}) is None:
-            lines = ["types:", *(f"  {_quote(label)}: {{description: ...}}" for label in shown)]
+            lines = ["types:", *(f"  {_quote(label)}: {{description: ...}}" for label in listed)]
         else:
             lines = ["corpora:", f"  {_quote(corpus_name)}:"]
-            lines += [f"    {_quote(label)}: {_quote(label.lower().replace('_', ' '))}" for label in shown]
-        if len(unmapped) > len(shown):
-            lines.append(f"    # ... and {len(unmapped) - len(shown)} more")
+            lines += [f"    {_quote(label)}: {_quote(label.lower().replace('_', ' '))}" for label in listed]
+        if len(unmapped) > len(listed):
+            lines.append(f"    # ... and {len(unmapped) - len(listed)} more")
         return "\n".join(
             [
                 f"the inventory has no type for {len(unmapped)} labels of corpus {corpus_name!r}. "
-                "Fix: add lines such as these to its YAML file (null drops a label), or keep unmapped labels",
+                "Fix: add lines such as these to a YAML file (null drops a label), or set keep_unmapped=True",
                 *lines,
             ]
         )
 
 
 class _Placed(NamedTuple):
-    """A value of a YAML file (None for null) and where it stands."""
+    """A value of a YAML file (None for null) with its file and line."""
 
     value: str | None
     path: Path
@@ -173,13 +156,13 @@ class _Placed(NamedTuple):
 
 
 class _Draft:
-    """An inventory while its files are read; every value is kept with its place, for errors."""
+    """An inventory while its files are read; every value is kept with its file and line, for error messages."""
 
     def __init__(self) -> None:
         self.types: dict[str, dict[str, _Placed]] = {}
         self.corpora: dict[str, dict[str, _Placed]] = {}
-        self.marks: dict[str, _Placed] = {}  # corpora with one word for all of their labels
-        self.names: dict[str, _Placed] = {}
+        self.keywords: dict[str, _Placed] = {}  # corpora with a keyword instead of a mapping of labels
+        self.type_places: dict[str, _Placed] = {}  # where each type was first defined
 
     def add(self, path: Path) -> None:
         for section, line, node in _items(_compose(path), path, "the file"):
@@ -190,20 +173,20 @@ class _Draft:
                 add(_Placed(name, path, line), name, value)
 
     def _add_type(self, place: _Placed, name: str, node: Node) -> None:
-        self.names.setdefault(name, place)
+        self.type_places.setdefault(name, place)
         fields = self.types.setdefault(name, {})
         for key, line, value in _items(node, place.path, f"type {name!r}"):
             field = _Placed((_scalar(value) or "").strip(), place.path, line)
             if key not in TYPE_FIELDS:
                 raise field.error(f"type {name!r} has an unknown field {key!r}", f"use {', '.join(TYPE_FIELDS)}")
             if not field.value:
-                raise field.error(f"{key!r} of type {name!r} is not a text", "write it in words")
+                raise field.error(f"{key!r} of type {name!r} must be a non-empty string", "write a phrase")
             _add_once(fields, key, field, f"{key!r} of type {name!r}")
 
     def _add_corpus(self, place: _Placed, name: str, node: Node) -> None:
-        mark = _scalar(node)
-        if mark in MARKS:
-            _add_once(self.marks, name, place._replace(value=mark), f"corpus {name!r}")
+        keyword = _scalar(node)
+        if keyword in KEYWORDS:
+            _add_once(self.keywords, name, place._replace(value=keyword), f"corpus {name!r}")
             return
         labels = self.corpora.setdefault(name, {})
         for label, line, value in _items(node, place.path, f"corpus {name!r}"):
@@ -216,8 +199,8 @@ class _Draft:
     def finished_types(self) -> dict[str, UnifiedType]:
         for name, fields in self.types.items():
             if "description" not in fields:
-                fix = f"add 'description: ...' below {name!r}, a phrase that says what belongs to it"
-                raise self.names[name].error(f"type {name!r} has no description", fix)
+                fix = f"add 'description: ...' below {name!r}, a phrase that says what the type includes"
+                raise self.type_places[name].error(f"type {name!r} has no description", fix)
         return {
             name: UnifiedType(name, **{key: field.value or "" for key, field in fields.items()})
             for name, fields in self.types.items()
@@ -225,41 +208,41 @@ class _Draft:
 
     def finished_corpora(self) -> dict[str, Labels | None]:
         for name, labels in self.corpora.items():
-            if name in self.marks:
-                message = f"corpus {name!r} is {self.marks[name].value!r} and has labels, too"
-                raise self.marks[name].error(message, "keep one of them")
+            if name in self.keywords:
+                message = f"corpus {name!r} is {self.keywords[name].value!r} and also has labels"
+                raise self.keywords[name].error(message, "keep one of them")
             for label, target in labels.items():
                 if target.value is not None and target.value not in self.types:
                     hint = _did_you_mean(get_close_matches(target.value, self.types))
                     message = f"label {label!r} of corpus {name!r} has the unknown type {target.value!r}{hint}"
-                    raise target.error(message, f"add {target.value!r} to 'types' or name another type")
+                    raise target.error(message, f"add {target.value!r} to 'types', or use another type")
         mapped = {
             name: {label: place.value for label, place in labels.items()} for name, labels in self.corpora.items()
         }
-        return {**mapped, **dict.fromkeys(self.marked("identity"))}
+        return {**mapped, **dict.fromkeys(self.with_keyword("identity"))}
 
-    def marked(self, mark: str) -> frozenset[str]:
-        """The corpora that have this word instead of labels."""
-        return frozenset(name for name, place in self.marks.items() if place.value == mark)
+    def with_keyword(self, keyword: str) -> frozenset[str]:
+        """The corpora that have this keyword instead of labels."""
+        return frozenset(name for name, place in self.keywords.items() if place.value == keyword)
 
 
 def _yaml_files(source: Path) -> list[Path]:
     files = sorted(source.glob("*.yaml")) if source.is_dir() else [source]
     if not files or not all(file.is_file() for file in files):
-        raise DataError("there is no inventory", path=source, fix="give a YAML file or a folder with *.yaml files")
+        raise DataError("there is no inventory here", path=source, fix="give a YAML file or a folder with *.yaml files")
     return files
 
 
 def _add_once(known: dict[str, _Placed], key: str, new: _Placed, what: str) -> None:
-    """Files may say the same thing again, but not another."""
+    """Add a value unless it is there already; a different value for the same key is an error."""
     old = known.setdefault(key, new)
     if old.value != new.value:
         message = f"{what} is {new.value!r} here, but {old.value!r} in {old.path.name}, line {old.line}"
-        raise new.error(message, "make them the same or remove one")
+        raise new.error(message, "make them equal, or remove one of them")
 
 
 def _compose(path: Path) -> Node | None:
-    """The YAML nodes of a file: unlike loaded values they know their lines, and labels such as NO stay strings."""
+    """The YAML nodes of a file: unlike parsed values, they have line numbers, and labels such as NO stay strings."""
     import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -276,19 +259,19 @@ def _compose(path: Path) -> Node | None:
 
 
 def _items(node: Node | None, path: Path, what: str) -> Iterator[tuple[str, int, Node]]:
-    """Key, line and value of each entry of a YAML mapping; an empty one has none."""
+    """The key, line and value of each entry of a YAML mapping; an empty node has no entries."""
     from yaml import MappingNode
 
     if node is None or _is_null(node):
         return
     if not isinstance(node, MappingNode):
         line = node.start_mark.line + 1
-        raise DataError(f"{what} is not a mapping", path=path, line=line, fix="write 'name: value' lines there")
+        raise DataError(f"{what} is not a mapping", path=path, line=line, fix="write lines of 'name: value'")
     seen: dict[str, int] = {}
     for key_node, value in node.value:
         key, line = _scalar(key_node), key_node.start_mark.line + 1
         if not key:
-            raise DataError(f"{what} has a key that is not a text", path=path, line=line, fix="write a name")
+            raise DataError(f"{what} has a key that is not a string", path=path, line=line, fix="write a name")
         if key in seen:
             fix = f"keep one of them (the first is in line {seen[key]})"
             raise DataError(f"{what} has {key!r} twice", path=path, line=line, fix=fix)
@@ -310,5 +293,5 @@ def _did_you_mean(names: Iterable[str]) -> str:
 
 
 def _quote(text: str) -> str:
-    """A YAML key or value; in quotes unless it is plainly a word."""
+    """A YAML key or value, in quotes unless it consists of plain words."""
     return text if re.fullmatch(r"[^\W\d](?:[\w .-]*\w)?", text) else json.dumps(text, ensure_ascii=False)

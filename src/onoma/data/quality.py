@@ -1,28 +1,28 @@
-"""Warnings about the labels of a corpus: what is likely wrong in the data before a model learns it.
+"""Warnings about the labels of a corpus: likely annotation errors, found before a model learns them.
 
-A warning is a hint, not an error: "Washington" may well be a person here and a city there.
+A warning is a hint, not an error: "Washington" may be a person in one text and a city in another.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import accumulate, pairwise
 
-from onoma.data.statistics import count_overlaps
+from onoma.data.overlaps import count_overlaps, first_overlap
 from onoma.entities import Corpus, Document, Entity
 
-EXAMPLES = 3
-SHOWN_CHARACTERS = 60
+MAX_EXAMPLES = 3
+MAX_EXAMPLE_LENGTH = 60
 BRACKETS = {"(": ")", "[": "]", "{": "}", "（": "）", "《": "》", "「": "」", "『": "』", "【": "】", "“": "”"}
 CLOSING = {closing: opening for opening, closing in BRACKETS.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One place that a warning is about; `index` counts the documents of the split from 0."""
+    """One occurrence of what a warning is about; `index` is the document in its split, counted from 0."""
 
     split: str
     index: int
@@ -31,9 +31,9 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class LabelWarning:
-    """Something to look at: a fixed `code` for programs, a message for people, how often, and where.
+    """A possible problem: a fixed `code` for programs, a message, the number of occurrences, and some examples.
 
-    The message reads well after the count: "12 texts repeated within a split".
+    The message continues the count: "12 texts repeated within a split".
     """
 
     code: str
@@ -47,7 +47,7 @@ Place = tuple[str, int, Document]
 
 
 def check(splits: Mapping[str, Corpus], *, rare: int = 5) -> list[LabelWarning]:
-    """Look for doubtful labels in the splits of a corpus; types with fewer than `rare` mentions count as rare.
+    """Find doubtful labels in the splits of a corpus; types with fewer than `rare` mentions are reported as rare.
 
     >>> twice = Document.from_spans("Ann sings.", [(0, 3, "person")])
     >>> [warning.code for warning in check({"train": Corpus("songs", [twice, twice])}, rare=1)]
@@ -63,7 +63,7 @@ def check(splits: Mapping[str, Corpus], *, rare: int = 5) -> list[LabelWarning]:
 
 
 def text_key(text: str) -> bytes:
-    """The same key for texts that differ in letter case and white space only."""
+    """A key that is equal for texts that differ only in letter case and white space."""
     return blake2b("".join(text.split()).casefold().encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
@@ -73,7 +73,7 @@ def _places(splits: Mapping[str, Corpus]) -> Iterator[Place]:
 
 def _shorten(text: str) -> str:
     flat = " ".join(text.split())
-    return flat if len(flat) <= SHOWN_CHARACTERS else flat[: SHOWN_CHARACTERS - 1] + "…"
+    return flat if len(flat) <= MAX_EXAMPLE_LENGTH else flat[: MAX_EXAMPLE_LENGTH - 1] + "…"
 
 
 class _Tally:
@@ -85,7 +85,7 @@ class _Tally:
 
     def add(self, place: Place, text: str, count: int = 1) -> None:
         self.count += count
-        if len(self.examples) < EXAMPLES:
+        if len(self.examples) < MAX_EXAMPLES:
             self.examples.append(Example(place[0], place[1], _shorten(text)))
 
     def warning(self) -> LabelWarning:
@@ -97,8 +97,8 @@ class _Tally:
 
 def _check_copies(splits: Mapping[str, Corpus]) -> list[LabelWarning]:
     duplicates = _Tally("duplicate-documents", "texts repeated within a split")
-    leaks = _Tally("leaked-documents", "texts that another split has as well, so scores come out too good")
-    conflicts = _Tally("conflicting-copies", "copies of a text with other labels than its first occurrence")
+    leaks = _Tally("leaked-documents", "texts that also occur in another split, which makes scores too high")
+    conflicts = _Tally("conflicting-copies", "copies of a text with labels that differ from its first occurrence")
     first: dict[bytes, Place] = {}
     seen: dict[bytes, set[str]] = {}
     for place in _places(splits):
@@ -122,26 +122,26 @@ def _disagree(one: Document, one_corpus: Corpus, other: Document, other_corpus: 
     if one.entities == other.entities and one.text == other.text:
         return False
     shared = one_corpus.annotated(one) & other_corpus.annotated(other)
-    return _letters_marked(one, shared) != _letters_marked(other, shared)
+    return _normalised_mentions(one, shared) != _normalised_mentions(other, shared)
 
 
-def _letters_marked(document: Document, labels: frozenset[str]) -> set[tuple[int, int, str]]:
-    """The mentions, with offsets that count as `text_key` does: no white space, letter case folded."""
-    widths = (0 if character.isspace() else len(character.casefold()) for character in document.text)
-    before = [0, *accumulate(widths)]
+def _normalised_mentions(document: Document, labels: frozenset[str]) -> set[tuple[int, int, str]]:
+    """The mentions, with offsets in the text as `text_key` normalises it: without white space, case-folded."""
+    lengths = (0 if character.isspace() else len(character.casefold()) for character in document.text)
+    before = [0, *accumulate(lengths)]
     mentions = (entity for entity in document.entities if entity.label in labels)
     return {(before[entity.start], before[entity.end], entity.label) for entity in mentions}
 
 
-# --- single mentions and pairs of them
+# --- single mentions and pairs of mentions
 
 
 def _check_mentions(splits: Mapping[str, Corpus]) -> list[LabelWarning]:
-    repeated = _Tally("duplicate-mentions", "mentions given again with the same span and label")
+    repeated = _Tally("duplicate-mentions", "mentions repeated with the same span and label")
     spaced = _Tally("edge-space", "mentions with white space at an edge")
-    brackets = _Tally("unbalanced-brackets", "mentions with a bracket at an edge and no partner for it inside")
-    nested = _Tally("nested-mentions", "pairs of mentions inside of each other or on one span")
-    crossing = _Tally("crossing-mentions", "pairs of mentions that cross each other's edges")
+    brackets = _Tally("unbalanced-brackets", "mentions with a bracket at an edge that is not closed or opened inside")
+    nested = _Tally("nested-mentions", "pairs of mentions with one inside the other or with the same span")
+    crossing = _Tally("crossing-mentions", "pairs of mentions that overlap partly")
     for place in _places(splits):
         entities = place[2].entities
         unique = list({entity.key: entity for entity in entities}.values())
@@ -151,51 +151,33 @@ def _check_mentions(splits: Mapping[str, Corpus]) -> list[LabelWarning]:
         for entity in unique:
             if entity.text != entity.text.strip():
                 spaced.add(place, repr(entity.text))
-            if _has_lone_bracket(entity.text):
+            if _has_unbalanced_bracket(entity.text):
                 brackets.add(place, entity.text)
         pairs = count_overlaps(unique)
         if pairs.nested or pairs.same_span:
-            nested.add(place, _first_pair(unique, _is_inside), pairs.nested + pairs.same_span)
+            pair = first_overlap(unique, lambda left, right: right.end <= left.end)
+            nested.add(place, _format_pair(pair), pairs.nested + pairs.same_span)
         if pairs.crossing:
-            crossing.add(place, _first_pair(unique, _is_crossing), pairs.crossing)
+            pair = first_overlap(unique, lambda left, right: right.end > left.end)
+            crossing.add(place, _format_pair(pair), pairs.crossing)
     return [tally.warning() for tally in (repeated, spaced, brackets, nested, crossing)]
 
 
-def _has_lone_bracket(text: str) -> bool:
+def _has_unbalanced_bracket(text: str) -> bool:
     first, last = text.strip()[:1], text.strip()[-1:]
     opened = first in BRACKETS and BRACKETS[first] not in text
     return opened or (last in CLOSING and CLOSING[last] not in text)
 
 
-def _is_inside(outer: Entity, inner: Entity) -> bool:
-    return inner.end <= outer.end
+def _format_pair(pair: tuple[Entity, Entity] | None) -> str:
+    return " / ".join(f"{one.text} ({one.label})" for one in pair or ())
 
 
-def _is_crossing(left: Entity, right: Entity) -> bool:
-    return right.end > left.end
-
-
-def _first_pair(entities: Iterable[Entity], wanted: Callable[[Entity, Entity], bool]) -> str:
-    """The first overlapping pair of the wanted kind, as text.
-
-    Until mentions cross, those that are open at a place lie in each other, the innermost on top of the stack;
-    so comparing with the top finds the first crossing, too.
-    """
-    stack: list[Entity] = []
-    for entity in sorted(entities, key=lambda one: (one.start, -one.end)):
-        while stack and stack[-1].end <= entity.start:
-            stack.pop()
-        if stack and wanted(stack[-1], entity):
-            return " / ".join(f"{one.text} ({one.label})" for one in (stack[-1], entity))
-        stack.append(entity)
-    return ""
-
-
-# --- one string, several labels
+# --- strings with several labels
 
 
 def _check_surfaces(splits: Mapping[str, Corpus]) -> list[LabelWarning]:
-    """Strings whose usual label is missing where it should have been given, the most frequent first."""
+    """Mentions that lack the most frequent label of their string although it is annotated in their document."""
     labellings: dict[str, Counter[frozenset[str]]] = {}
     for _, _, document in _places(splits):
         for text, labels in _labels_by_span(document):
@@ -207,13 +189,13 @@ def _check_surfaces(splits: Mapping[str, Corpus]) -> list[LabelWarning]:
         split, _, document = place
         annotated = splits[split].annotated(document)
         for text, labels in _labels_by_span(document):
-            # labels that were not annotated here are unknown, so their absence is no conflict
+            # labels that are not annotated in a document are unknown there, so their absence is not a conflict
             if text in usual and not labels & usual[text] and usual[text] & annotated:
                 unusual[text] += 1
                 where.setdefault(text, place)
-    tally = _Tally("conflicting-labels", "mentions with another label than their string usually has")
+    tally = _Tally("conflicting-labels", "mentions whose label differs from the usual label of their string")
     for text, count in sorted(unusual.items(), key=lambda item: (-item[1], item[0])):
-        tally.add(where[text], f"{_shorten(text)}: {_spell_labellings(labellings[text])}", count)
+        tally.add(where[text], f"{_shorten(text)}: {_format_labellings(labellings[text])}", count)
     return [tally.warning()]
 
 
@@ -224,7 +206,7 @@ def _labels_by_span(document: Document) -> Iterator[tuple[str, frozenset[str]]]:
     return ((document.text[start:end], frozenset(labels)) for (start, end), labels in spans.items())
 
 
-def _spell_labellings(counts: Counter[frozenset[str]]) -> str:
+def _format_labellings(counts: Counter[frozenset[str]]) -> str:
     ordered = sorted(counts.items(), key=lambda item: (-item[1], sorted(item[0])))
     return ", ".join(f"{'+'.join(sorted(labels))} {count}" for labels, count in ordered[:4])
 
@@ -244,7 +226,7 @@ def _check_types(splits: Mapping[str, Corpus], rare: int) -> list[LabelWarning]:
     warnings = [LabelWarning("rare-types", f"types with fewer than {rare} mentions: {listing}", len(few))]
     for split, found in counts.items():
         if not found:
-            message = f"documents in split {split!r}, which has no mention at all"
+            message = f"documents in split {split!r}, which has no mentions"
             warnings.append(LabelWarning("unlabelled-split", message, len(splits[split])))
             continue
         missing = sorted(name for name in total if not found[name])

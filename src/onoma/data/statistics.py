@@ -1,22 +1,22 @@
-"""What a corpus holds, in numbers: sizes, types, lengths, and how its mentions overlap."""
+"""Statistics of a corpus: sizes, types, lengths, and how its mentions overlap."""
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from onoma.entities import Corpus, Entity
+from onoma.data.overlaps import count_overlaps
+from onoma.entities import Corpus
 from onoma.text.alignment import align
 
 
 @dataclass(frozen=True, slots=True)
 class TypeCount:
-    """The mentions of one type, and their share of all mentions."""
+    """The number of mentions of one type, and their share of all mentions."""
 
     name: str
     mentions: int
@@ -25,7 +25,7 @@ class TypeCount:
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """How long things are, in words: mean, percentiles and the longest."""
+    """Lengths in words: mean, percentiles and maximum."""
 
     mean: float
     median: float
@@ -35,26 +35,18 @@ class Lengths:
 
     @classmethod
     def of(cls, lengths: Sequence[int]) -> Lengths:
-        """Summarise lengths; all zero when there are none."""
+        """Summarise lengths; all values are 0 if there are none."""
         values = np.asarray(lengths if len(lengths) else [0])
         median, p90, p99 = np.percentile(values, [50, 90, 99])
         return cls(float(values.mean()), float(median), float(p90), float(p99), int(values.max()))
 
 
-class Overlaps(NamedTuple):
-    """Pairs of mentions: one inside of the other, over each other's edge, or on the same span."""
-
-    nested: int
-    crossing: int
-    same_span: int
-
-
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """The figures of a corpus, as `describe` makes them.
+    """Statistics of a corpus; see `describe`.
 
-    `words` are those of the source where it gave any, else Onoma's own; `split_words` counts the words of
-    Onoma's own segmentation that have the edge of a mention inside.
+    `words` counts the words of the source if it gives them, else those of `onoma.text.segment`. `split_words` counts
+    the words of `onoma.text.segment` in which a mention starts or ends.
     """
 
     name: str
@@ -72,12 +64,12 @@ class Statistics:
     split_words: int
 
     def to_dict(self) -> dict[str, Any]:
-        """The figures as plain values, ready for JSON."""
+        """All values as plain Python values, ready for JSON."""
         return asdict(self)
 
 
 def describe(corpus: Corpus) -> Statistics:
-    """Count what a corpus holds.
+    """Compute the statistics of a corpus.
 
     >>> from onoma.entities import Document
     >>> one = Document.from_spans("Tom Thumb flew to Paris.", [(0, 9, "person"), (18, 23, "city")])
@@ -117,27 +109,8 @@ def describe(corpus: Corpus) -> Statistics:
     )
 
 
-def count_overlaps(entities: Iterable[Entity]) -> Overlaps:
-    """Count the pairs of mentions that overlap, in one sweep from left to right.
-
-    >>> count_overlaps([Entity(0, 4, "Rome", "city"), Entity(0, 9, "Rome Open", "event")])
-    Overlaps(nested=1, crossing=0, same_span=0)
-    """
-    spans = sorted(((entity.start, entity.end) for entity in entities), key=lambda span: (span[0], -span[1]))
-    same_span = sum(count * (count - 1) // 2 for count in Counter(spans).values())
-    enclosed = crossing = 0
-    open_ends: list[int] = []  # where the mentions that reach over the current start end, in rising order
-    for start, end in spans:
-        del open_ends[: bisect_right(open_ends, start)]
-        shorter = bisect_left(open_ends, end)
-        crossing += shorter
-        enclosed += len(open_ends) - shorter
-        insort(open_ends, end)
-    return Overlaps(enclosed - same_span, crossing, same_span)
-
-
 def _type_counts(names: Iterable[str], mentions: Counter[str]) -> tuple[TypeCount, ...]:
-    """Every type of the inventory, the most frequent first."""
+    """All types of the inventory, the most frequent ones first."""
     total = max(mentions.total(), 1)
     counts = (TypeCount(name, mentions[name], mentions[name] / total) for name in names)
     return tuple(sorted(counts, key=lambda count: (-count.mentions, count.name)))

@@ -1,68 +1,81 @@
-"""Texts to extract from: given as such, in a file, or on standard input."""
+"""Texts to extract from: a string, a file, or standard input."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
-from onoma.data.files import open_text, plain_suffix, read_lines
-from onoma.data.formats import read
 from onoma.entities import Document
 from onoma.errors import DataError
+from onoma.files import describe_binary, open_text, plain_suffix, read_lines, refuse_binary
 
 STANDARD_INPUT = "-"
 RECORDS = (".jsonl", ".ndjson", ".json")
-"""Files of these extensions hold documents in one of the JSON formats; others hold plain text."""
+"""Files with these extensions contain documents in one of the JSON formats; other files contain plain text."""
 
 
-def read_texts(source: str, *, by_line: bool = False) -> Iterator[Document]:
-    """The documents of a file, of standard input ("-"), or the text itself if there is no file of that name.
+class Texts(NamedTuple):
+    """Documents, and the total number of their characters if it is known before reading."""
 
-    Plain text is one document, or one a line with `by_line`.
+    documents: Iterator[Document]
+    characters: int | None = None
 
-    >>> [document.text for document in read_texts("Tom flew to Paris.")]
+
+def read_texts(source: str, *, by_line: bool = False) -> Texts:
+    """The documents of a file or of standard input ("-"); a source that is not a file is itself the text.
+
+    Plain text is one document, or one document per line with `by_line`.
+
+    >>> [document.text for document in read_texts("Tom flew to Paris.").documents]
     ['Tom flew to Paris.']
     """
     if source == STANDARD_INPUT:
-        return _plain(_standard_input(), by_line)
+        lines = _standard_input()
+        return Texts(map(Document, lines)) if by_line else _whole("\n".join(lines))
     path = _as_file(source)
     if path is None:
-        return _plain([source], by_line=False)
+        return _whole(source)
     if plain_suffix(path) in RECORDS:
-        return read(path)
-    return _plain((line for _, line in read_lines(path)), by_line) if by_line else _whole(path)
+        from onoma.data.formats import read  # needed for records only
+
+        return Texts(read(path))
+    refuse_binary(path)
+    if by_line:
+        return Texts(Document(line) for _, line in read_lines(path))
+    with open_text(path) as file:
+        return _whole(file.read())
 
 
 def _as_file(source: str) -> Path | None:
-    """The file that a name stands for; None for a text. What only looks like the name of a file is an error."""
+    """The path if the source is a file, None if it is a text; the name of a missing file is an error."""
     path = Path(source)
-    if os.path.isfile(source):  # unlike Path.is_file, it takes a text of any length
+    if os.path.isfile(source):  # unlike Path.is_file, it accepts a text of any length
         return path
     if os.path.isdir(source):
-        raise DataError("this is a folder, a file or a text is needed here", path=path, fix="name a file in it")
+        raise DataError("this is a folder, but a file or a text is needed", path=path, fix="give a file in it")
     if os.path.exists(source):
-        fix = "give - for standard input, or save it to a file first"
+        fix = "give - for standard input, or save its content to a file"
         raise DataError("this is not a file but a pipe or a device", path=path, fix=fix)
     if plain_suffix(path) in (*RECORDS, ".txt") and not any(map(str.isspace, source)):
         raise DataError("there is no such file", path=path, fix="check the path")
     return None
 
 
-def _plain(lines: Iterable[str], by_line: bool) -> Iterator[Document]:
-    return map(Document, lines) if by_line else iter([Document("\n".join(lines))])
-
-
-def _whole(path: Path) -> Iterator[Document]:
-    with open_text(path) as file:
-        yield Document(file.read())
+def _whole(text: str) -> Texts:
+    return Texts(iter([Document(text)]), len(text))
 
 
 def _standard_input() -> Iterator[str]:
+    fix = "convert it to UTF-8 text"
     for number, line in enumerate(sys.stdin.buffer, start=1):
+        kind = describe_binary(line) if number == 1 else None
+        if kind is not None:
+            raise DataError(f"this is {kind}, not UTF-8 text", path="standard input", fix=fix)
         try:
             yield line.decode("utf-8").removesuffix("\n")
         except UnicodeDecodeError as error:
             message = f"the line is not UTF-8 ({error.reason})"
-            raise DataError(message, path="standard input", line=number, fix="convert it to UTF-8") from None
+            raise DataError(message, path="standard input", line=number, fix=fix) from None

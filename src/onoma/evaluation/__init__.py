@@ -1,7 +1,7 @@
-"""How good a system is, and where it errs: pure functions of gold and predicted mentions.
+"""Evaluation: how good a system is and which errors it makes, computed from gold and predicted mentions.
 
-`evaluate` gives everything at once. The measures stand in files of their own, each with its formula, and start from
-a `Comparison`; only conlleval reads tags or flat documents.
+`evaluate` computes all measures at once. Each measure has its own file with its formula, and takes a `Comparison`;
+only conlleval takes tags or flat documents.
 """
 
 from onoma.evaluation.bootstrap import bootstrap, paired_bootstrap

@@ -1,8 +1,8 @@
-"""How sure a score is: confidence intervals and comparisons by resampling documents.
+"""Confidence intervals and significance tests by bootstrapping documents.
 
-A replicate draws as many documents as the corpus has, with replacement, and scores them strictly (micro).
-Documents with the same counts are interchangeable, so a replicate is drawn as how often each
-distinct row of counts occurs (a multinomial): the same distribution, at the cost of the distinct rows alone.
+A replicate draws as many documents as the corpus has, with replacement, and computes their strict micro scores.
+Documents with the same counts are interchangeable, so a replicate is drawn as the frequency of each distinct row of
+counts (a multinomial): the distribution is the same, and the cost depends only on the number of distinct rows.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from onoma.evaluation.columns import Integers
 from onoma.evaluation.comparison import Comparison
 from onoma.evaluation.strict import strict
 
-_CELLS_AT_ONCE = 4_000_000  # numbers drawn at once: bounds memory to some tens of megabytes
+_CELLS_AT_ONCE = 4_000_000  # numbers drawn at the same time, which limits memory to some tens of megabytes
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A score on the whole corpus and the percentiles of its replicates."""
+    """A score on the whole corpus, and the bounds of its confidence interval."""
 
     value: float
     low: float
@@ -31,7 +31,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Intervals:
-    """Intervals of the strict micro scores; `level` of the replicates lie inside."""
+    """Confidence intervals of the strict micro scores; each contains the share `level` of the replicates."""
 
     precision: Interval
     recall: Interval
@@ -42,10 +42,10 @@ class Intervals:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How much the strict micro F1 of the first system lies above that of the second.
+    """The strict micro F1 of the first system minus that of the second.
 
     `p_value` is two-sided: p = min(1, 2 min(#{d <= 0} + 1, #{d >= 0} + 1) / (samples + 1)) over the differences d of
-    the replicates. The + 1 keeps it from being zero, which no finite number of replicates can show.
+    the replicates. Because of the + 1 it is never 0, which no finite number of replicates could justify.
     """
 
     f1: Interval
@@ -55,7 +55,7 @@ class Difference:
 
 
 def bootstrap(comparison: Comparison, *, samples: int = 1000, level: float = 0.95, seed: int = 0) -> Intervals:
-    """Percentile intervals for strict micro precision, recall and F1."""
+    """Percentile intervals of strict micro precision, recall and F1."""
     _check(samples, level)
     replicates = _resample(document_counts(comparison), samples, seed)
     whole = strict(comparison).micro
@@ -72,11 +72,13 @@ def bootstrap(comparison: Comparison, *, samples: int = 1000, level: float = 0.9
 def paired_bootstrap(
     first: Comparison, second: Comparison, *, samples: int = 1000, level: float = 0.95, seed: int = 0
 ) -> Difference:
-    """Compare two systems on the same documents: each replicate draws the same documents for both."""
+    """Compare two systems on the same documents; each replicate draws the same documents for both."""
     _check(samples, level)
     columns = ((table.offsets, table.gold.start, table.gold.end, table.gold.label) for table in (first, second))
     if not all(map(np.array_equal, *columns)):
-        raise OnomaError("a paired comparison needs two systems scored on the same documents and gold mentions")
+        raise OnomaError(
+            "the two systems were not scored on the same documents and gold mentions. Fix: use one corpus for both."
+        )
     counts = np.concatenate([document_counts(first), document_counts(second)], axis=1)
     replicates = _resample(counts, samples, seed)
     differences = _scores(replicates[:, :3])[2] - _scores(replicates[:, 3:])[2]
@@ -90,7 +92,7 @@ def paired_bootstrap(
 
 
 def document_counts(comparison: Comparison) -> Integers:
-    """For each document the gold mentions, the predictions and the correct predictions: (documents, 3)."""
+    """The numbers of gold, predicted and correct mentions of each document: (documents, 3)."""
     gold, predicted = comparison.gold.document, comparison.predicted.document
     columns = (gold, predicted, predicted[comparison.correct])
     return np.stack([np.bincount(column, minlength=len(comparison.corpus)) for column in columns], axis=1)
@@ -102,19 +104,19 @@ def _check(samples: int, level: float) -> None:
 
 
 def _resample(counts: Integers, samples: int, seed: int) -> Integers:
-    """The summed counts of each replicate: (samples, columns)."""
+    """The total counts of each replicate: (samples, columns)."""
     if not len(counts):
         raise OnomaError("a corpus without documents cannot be resampled")
     rows, repeats = np.unique(counts, axis=0, return_counts=True)
     generator = np.random.default_rng(seed)
     step = max(1, _CELLS_AT_ONCE // len(rows))
     sizes = [min(step, samples - done) for done in range(0, samples, step)]
-    chances = repeats / len(counts)
-    return np.concatenate([generator.multinomial(len(counts), chances, size) @ rows for size in sizes])
+    probabilities = repeats / len(counts)
+    return np.concatenate([generator.multinomial(len(counts), probabilities, size) @ rows for size in sizes])
 
 
 def _scores(counts: Integers) -> tuple[NDArray[np.float64], ...]:
-    """Precision, recall and F1 for each row of (gold, predicted, correct), 0 where undefined."""
+    """Precision, recall and F1 of each row of (gold, predicted, correct), as `Scores` defines them."""
     gold, predicted, correct = counts.T.astype(np.float64)
     fractions = ((correct, predicted), (correct, gold), (2 * correct, gold + predicted))
     return tuple(np.divide(a, b, out=np.zeros_like(a), where=b > 0) for a, b in fractions)

@@ -1,6 +1,6 @@
-"""Where strict scores are lost: at the start, at the end, at both, or at the type.
+"""Which part of a mention is wrong: its start, its end, both, or its type.
 
-`start_only`, `end_only` and `loose` are the rows of table 8 of BINDER; `spans` gives table 4 of NerCo.
+`start_only`, `end_only` and `loose` are the rows of table 8 of BINDER; `spans` is table 4 of NerCo.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from onoma.evaluation.scores import Breakdown, Scores, ratio, tabulate
 
 
 def start_only(comparison: Comparison) -> Breakdown:
-    """S-F1 start: scores over sets of (document, start, label); two mentions of a type that begin together are one."""
-    return _at_edge(comparison, comparison.gold.start, comparison.predicted.start)
+    """S-F1 start: scores over sets of (document, start, label); mentions of a type with the same start count once."""
+    return _edge_scores(comparison, comparison.gold.start, comparison.predicted.start)
 
 
 def end_only(comparison: Comparison) -> Breakdown:
-    """S-F1 end: scores over sets of (document, end, label); two mentions of a type that end together are one."""
-    return _at_edge(comparison, comparison.gold.end, comparison.predicted.end)
+    """S-F1 end: scores over sets of (document, end, label); mentions of a type with the same end count once."""
+    return _edge_scores(comparison, comparison.gold.end, comparison.predicted.end)
 
 
-def _at_edge(comparison: Comparison, gold_edge: Integers, predicted_edge: Integers) -> Breakdown:
+def _edge_scores(comparison: Comparison, gold_edge: Integers, predicted_edge: Integers) -> Breakdown:
     gold_label, predicted_label = comparison.gold.label, comparison.predicted.label
     gold_codes, predicted_codes = encode((gold_edge, gold_label), (predicted_edge, predicted_label))
     gold_codes, gold_rows = distinct(gold_codes)
@@ -41,14 +41,14 @@ def _at_edge(comparison: Comparison, gold_edge: Integers, predicted_edge: Intege
 
 
 def loose(comparison: Comparison) -> Breakdown:
-    """L-F1: a mention matches if it shares at least one character with a mention of the same type on the other side.
+    """L-F1: a prediction and a gold mention match if they have the same type and share at least one character.
 
     P = predictions that overlap a gold mention of their type / predictions,
     R = gold mentions that overlap a prediction of their type / gold mentions.
     Matches are not one to one: a prediction that covers two gold mentions finds both.
     """
     gold, predicted = comparison.gold, comparison.predicted
-    gold_span, predicted_span = _apart_by_label(comparison, gold), _apart_by_label(comparison, predicted)
+    gold_span, predicted_span = _shift_by_label(comparison, gold), _shift_by_label(comparison, predicted)
     return Breakdown.of(
         tabulate(
             comparison.corpus.labels,
@@ -60,19 +60,19 @@ def loose(comparison: Comparison) -> Breakdown:
     )
 
 
-def _apart_by_label(comparison: Comparison, mentions: Mentions) -> tuple[Integers, Integers]:
-    """The spans, with those of each label moved to a stretch of their own, so that only equal labels can overlap."""
-    stretch = mentions.label * comparison.offsets[-1]
-    return mentions.start + stretch, mentions.end + stretch
+def _shift_by_label(comparison: Comparison, mentions: Mentions) -> tuple[Integers, Integers]:
+    """The spans, moved to a separate range of offsets for each label, so that only spans of one label can overlap."""
+    shift = mentions.label * comparison.offsets[-1]
+    return mentions.start + shift, mentions.end + shift
 
 
 @dataclass(frozen=True, slots=True)
 class SpanScores:
-    """Boundaries apart from types.
+    """Scores of boundaries and of types, separately.
 
-    `span` scores sets of (document, start, end), labels aside: NerCo's Span F is its F1.
-    Type Acc = `fully_correct` / `span_correct`: of the predictions that have the span of a gold mention, those
-    that have its label too.
+    `span` has scores over sets of (document, start, end), ignoring labels: its F1 is NerCo's Span F.
+    Type Acc = `fully_correct` / `span_correct`: the share of predictions with a correct label among those with the
+    span of a gold mention.
     """
 
     span: Scores
@@ -91,7 +91,7 @@ def spans(comparison: Comparison) -> SpanScores:
     (gold_spans, _), (predicted_spans, _) = distinct(gold_codes), distinct(predicted_codes)
     common = int(np.isin(gold_spans, predicted_spans).sum())
     return SpanScores(
-        Scores(len(gold_spans), len(predicted_spans), common, common),
+        Scores.one_to_one(len(gold_spans), len(predicted_spans), common),
         span_correct=int(np.isin(predicted_codes, gold_codes).sum()),
         fully_correct=int(comparison.correct.sum()),
     )

@@ -1,4 +1,4 @@
-"""Mentions as columns of numbers: the few operations on whole corpora that all measures are made of."""
+"""Operations on columns of numbers (the mentions of a whole corpus), which the measures are built on."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ Booleans = NDArray[np.bool_]
 
 
 def encode(left: tuple[Integers, ...], right: tuple[Integers, ...]) -> tuple[Integers, Integers]:
-    """One number for each row of two tables: equal rows get the same number, and the numbers sort as the rows do.
+    """One code per row of two tables: equal rows get equal codes, and codes sort in the same order as rows.
 
-    The columns hold numbers from 0 on.
+    The tables are given as columns of non-negative numbers.
 
     >>> left, right = (np.array([7, 7]), np.array([1, 2])), (np.array([7]), np.array([2]))
     >>> [codes.tolist() for codes in encode(left, right)]
@@ -34,7 +34,7 @@ def _ranks(values: Integers) -> Integers:
 
 
 def distinct(codes: Integers) -> tuple[Integers, Integers]:
-    """The different codes in rising order, and for each the first row that has it."""
+    """The distinct codes in ascending order, and for each of them the first row that has it."""
     values, rows = np.unique(codes, return_index=True)
     return values, rows.astype(np.int64)
 
@@ -42,24 +42,24 @@ def distinct(codes: Integers) -> tuple[Integers, Integers]:
 def overlap_any(start: Integers, end: Integers, other_start: Integers, other_end: Integers) -> Booleans:
     """For each span [start, end), whether it shares a character with any of the other spans.
 
-    A span overlaps one of the others exactly when, of those that begin before its end, the farthest end
-    lies behind its start: one sort and one search, with no loop.
+    A span overlaps one of the others exactly if, among those that start before its end, the largest end is greater
+    than its start: one sort and one search, without a loop.
     """
     order = np.argsort(other_start, kind="stable")
-    reach = np.maximum.accumulate(other_end[order])
-    begun = np.searchsorted(other_start[order], end, side="left")
-    result = begun > 0
-    result[result] = reach[begun[result] - 1] > start[result]
+    largest_end = np.maximum.accumulate(other_end[order])
+    started = np.searchsorted(other_start[order], end, side="left")  # the number of others that start before the end
+    result = started > 0
+    result[result] = largest_end[started[result] - 1] > start[result]
     return result
 
 
 def overlap_pairs(
     start: Integers, end: Integers, other_start: Integers, other_end: Integers
 ) -> tuple[Integers, Integers]:
-    """Every (span, other span) that share a character, as two columns of row numbers.
+    """All pairs of a span and another span that share a character, as two columns of row numbers.
 
-    A sweep from left to right that keeps the spans still open on each side: its cost is that of sorting
-    plus one step a pair, however long the documents are.
+    One pass from left to right that keeps the open spans of both sides. The cost is that of sorting plus one step per
+    pair, independent of the length of documents.
     """
     spans = (start, end), (other_start, other_end)
     events: list[tuple[int, int, int, int]] = []  # start, end, side, row
@@ -67,11 +67,11 @@ def overlap_pairs(
         rows = np.flatnonzero(overlap_any(starts, ends, *spans[1 - side]))
         events += zip(starts[rows].tolist(), ends[rows].tolist(), [side] * len(rows), rows.tolist(), strict=True)
     pairs: list[tuple[int, int]] = []
-    still_open: list[list[tuple[int, int]]] = [[], []]  # for each side (end, row)
-    for begin, stop, side, row in sorted(events):
-        facing = [(far_end, far_row) for far_end, far_row in still_open[1 - side] if far_end > begin]
-        still_open[1 - side] = facing
-        still_open[side].append((stop, row))
-        pairs.extend((row, far_row) if side == 0 else (far_row, row) for _, far_row in facing)
+    still_open: list[list[tuple[int, int]]] = [[], []]  # (end, row) of each side
+    for span_start, span_end, side, row in sorted(events):
+        others = [(other_end, other_row) for other_end, other_row in still_open[1 - side] if other_end > span_start]
+        still_open[1 - side] = others
+        still_open[side].append((span_end, row))
+        pairs.extend((row, other_row) if side == 0 else (other_row, row) for _, other_row in others)
     table = np.array(pairs, dtype=np.int64).reshape(-1, 2)
     return table[:, 0], table[:, 1]

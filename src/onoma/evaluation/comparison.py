@@ -1,9 +1,8 @@
-"""Gold and predicted mentions side by side: what every measure starts from.
+"""Gold and predicted mentions as columns: the input of every measure.
 
-The convention of this package: gold is a `Corpus`; predictions are one sequence of entities for each of
-its documents, in the same order. `annotated` decides what counts: a prediction whose label is unknown in its
-document (not annotated there, or outside of the inventory) is left out, never a false positive.
-A mention given twice counts once.
+Throughout this package, gold mentions are a `Corpus`, and predictions are one sequence of entities per document, in the
+same order. A prediction whose label is unknown in its document (not annotated there, or not in the inventory) is left
+out; it is not a false positive. A repeated mention counts once.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ from onoma.evaluation.columns import Booleans, Integers, distinct, encode
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mentions:
-    """Distinct mentions of all documents as columns, in order of start, end and label.
+    """Distinct mentions of all documents as columns, sorted by start, end and label.
 
-    `start` and `end` run through all texts as if these were one long string, so that two mentions are at
-    the same place only if they are in the same document. `label` is the place in the inventory.
+    `start` and `end` are offsets in all texts joined into one string, so that mentions of different documents never
+    have the same offsets. `label` is the index in the inventory.
     """
 
     document: Integers
@@ -43,10 +42,10 @@ class Mentions:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Comparison:
-    """A corpus and what a system found in it.
+    """A corpus and the predictions of a system for it.
 
-    `found` marks the gold mentions that were predicted with the same offsets and label, `correct` the
-    predictions that are such a mention. `left_out` counts the predictions of labels unknown in their document.
+    `found` marks the gold mentions that were predicted with the same offsets and label, `correct` the predictions that
+    are gold mentions. `left_out` counts the predictions whose label is unknown in their document.
 
     >>> corpus = Corpus("tiny", [Document.from_spans("Tom saw Ann.", [(0, 3, "person"), (8, 11, "person")])])
     >>> Comparison.between(corpus, [[Entity(0, 3, "Tom", "person"), Entity(0, 3, "Tom", "cat")]]).left_out
@@ -54,7 +53,7 @@ class Comparison:
     """
 
     corpus: Corpus
-    offsets: Integers  # where each document begins, and at the end the length of all
+    offsets: Integers  # (documents + 1,): the start of each document, and at the end the total length
     gold: Mentions
     predicted: Mentions
     found: Booleans
@@ -63,6 +62,7 @@ class Comparison:
 
     @classmethod
     def between(cls, corpus: Corpus, predicted: Sequence[Sequence[Entity]]) -> Comparison:
+        """Compare predictions, one sequence of entities per document, with the gold mentions of a corpus."""
         known = known_predictions(corpus, predicted)
         lengths = [len(document.text) for document in corpus]
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.array(lengths, dtype=np.int64))])
@@ -87,11 +87,11 @@ class Comparison:
 
 
 def known_predictions(corpus: Corpus, predicted: Sequence[Sequence[Entity]]) -> list[list[Entity]]:
-    """The predictions whose label is annotated in their document, after a check that they belong to its text."""
+    """The predictions whose label is annotated in their document; an error if they do not match its text."""
     if len(predicted) != len(corpus):
         raise OnomaError(
-            f"corpus {corpus.name!r} has {len(corpus)} documents, but there are predictions for {len(predicted)}; "
-            "give one list of entities for each document, in the order of the corpus"
+            f"corpus {corpus.name!r} has {len(corpus)} documents, but there are predictions for {len(predicted)}. "
+            "Fix: give one list of entities per document, in the order of the corpus."
         )
     inventory = frozenset(corpus.labels)  # once: an inventory can have thousands of types
     known = []
@@ -106,9 +106,9 @@ def _check_text(number: int, document: Document, entities: Sequence[Entity]) -> 
     for entity in entities:
         if document.text[entity.start : entity.end] != entity.text:
             raise OnomaError(
-                f"the prediction {entity.text!r} ({entity.start}-{entity.end}) for document {number} does not match "
-                f"its text, which reads {document.text[entity.start : entity.end]!r} there; "
-                "are the predictions in the order of the corpus?"
+                f"the prediction {entity.text!r} ({entity.start}-{entity.end}) does not match document {number}, whose "
+                f"text there is {document.text[entity.start : entity.end]!r}. "
+                "Fix: give predictions in the order of the corpus."
             )
 
 

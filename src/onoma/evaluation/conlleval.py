@@ -1,14 +1,7 @@
-"""The numbers of conlleval, from tag sequences or from documents.
+"""The scores of conlleval, from tag sequences or from documents.
 
-A tag is "O" or a prefix and a type: B-person. A chunk begins at a tag that is not O and
-
-- has the prefix B or S, or
-- stands first in the sentence, behind an O, behind a prefix E or S, or behind another type;
-
-it goes on until the next chunk begins or an O or the end of the sentence comes. So IOB1, IOB2 and BIOES (with M
-for I as in BMES, L for E and U for S as in BILOU) are read alike, and a chunk that begins with I- is a chunk. For
-IOB1 and IOB2 these are the rules of conlleval; for BIOES, which conlleval does not know, those of its usual successors.
-Its bracket tags are not read.
+Tags are read by `onoma.text.tags.decode_tags`. For IOB1 and IOB2 its rules are those of conlleval; for BIOES, BMES and
+BILOU, which conlleval does not support, they are those of seqeval. Bracket tags are not supported.
 """
 
 from __future__ import annotations
@@ -16,22 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from onoma.data.overlaps import first_overlap
 from onoma.entities import Corpus, Document, Entity
 from onoma.errors import OnomaError
 from onoma.evaluation.comparison import known_predictions
 from onoma.evaluation.scores import Scores, ratio
 from onoma.text.alignment import align
-
-Chunk = tuple[int, int, str]  # first token, last token, type
-
-_PREFIXES = {"B": "B", "I": "I", "E": "E", "S": "S", "M": "I", "L": "E", "U": "S"}
+from onoma.text.tags import PREFIXES, Span, decode_tags, encode_bio, is_tag
 
 
 @dataclass(frozen=True, slots=True)
 class ConllScores:
-    """Chunks over all types and for each type, and how many tokens have exactly the right tag.
+    """Scores of chunks over all types and per type, and the number of tokens with the correct tag.
 
-    Printed (`str`), it reads as the report of conlleval does.
+    `str` gives the report in the layout of conlleval.
     """
 
     tokens: int
@@ -60,31 +51,13 @@ def _percentages(scores: Scores) -> str:
     )
 
 
-def chunks(tags: Sequence[str]) -> list[Chunk]:
-    """The chunks of one sentence.
-
-    >>> chunks(["B-PER", "I-PER", "O", "I-LOC", "I-ORG"])
-    [(0, 1, 'PER'), (3, 3, 'LOC'), (4, 4, 'ORG')]
-    """
-    found: list[Chunk] = []
-    before_prefix, before_type = "O", ""
-    for place, tag in enumerate(tags):
-        prefix, kind = _split(tag)
-        if prefix != "O":
-            begins = prefix in "BS" or before_prefix in "OES" or kind != before_type
-            first = place if begins else found.pop()[0]
-            found.append((first, place, kind))
-        before_prefix, before_type = prefix, kind
-    return found
-
-
-def _split(tag: str) -> tuple[str, str]:
-    prefix, _, kind = tag.partition("-")
-    if tag == "O":
-        return "O", ""
-    if prefix not in _PREFIXES:
-        raise OnomaError(f"the tag {tag!r} is neither 'O' nor a prefix out of {', '.join(_PREFIXES)}, '-' and a type")
-    return _PREFIXES[prefix], kind
+def _chunks(tags: Sequence[str]) -> set[Span]:
+    """The chunks of one sentence."""
+    for tag in tags:
+        if not is_tag(tag):
+            prefixes = ", ".join(PREFIXES)
+            raise OnomaError(f"{tag!r} is not a tag. Fix: write O, or one of {prefixes}, followed by '-' and a label.")
+    return set(decode_tags(tags))
 
 
 def score_tags(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> ConllScores:
@@ -94,34 +67,38 @@ def score_tags(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]
     0.6666666666666666
     """
     if len(gold) != len(predicted):
-        raise OnomaError(f"there are {len(gold)} gold tag sequences, but {len(predicted)} predicted ones")
+        raise OnomaError(
+            f"there are {len(gold)} gold tag sequences, but {len(predicted)} predicted ones. "
+            "Fix: give both for the same sentences."
+        )
     types: dict[str, Scores] = {}
     tokens = correct_tokens = 0
     for number, (gold_tags, predicted_tags) in enumerate(zip(gold, predicted, strict=True)):
         if len(gold_tags) != len(predicted_tags):
             raise OnomaError(
-                f"sentence {number} has {len(gold_tags)} gold tags, but {len(predicted_tags)} predicted ones"
+                f"sentence {number} has {len(gold_tags)} gold tags, but {len(predicted_tags)} predicted ones. "
+                "Fix: give one tag per token in both."
             )
         tokens += len(gold_tags)
         correct_tokens += sum(a == b for a, b in zip(gold_tags, predicted_tags, strict=True))
-        gold_chunks, predicted_chunks = set(chunks(gold_tags)), set(chunks(predicted_tags))
+        gold_chunks, predicted_chunks = _chunks(gold_tags), _chunks(predicted_tags)
         _count(types, gold_chunks - predicted_chunks, Scores(1, 0, 0, 0))
         _count(types, predicted_chunks - gold_chunks, Scores(0, 1, 0, 0))
         _count(types, gold_chunks & predicted_chunks, Scores(1, 1, 1, 1))
-    overall = sum(types.values(), Scores(0, 0, 0, 0))
-    return ConllScores(tokens, correct_tokens, overall, dict(sorted(types.items())))
+    return ConllScores(tokens, correct_tokens, Scores.total(types.values()), dict(sorted(types.items())))
 
 
-def _count(types: dict[str, Scores], found: Iterable[Chunk], one: Scores) -> None:
-    for _, _, kind in found:
-        types[kind] = types.get(kind, Scores(0, 0, 0, 0)) + one
+def _count(types: dict[str, Scores], chunks: Iterable[Span], one: Scores) -> None:
+    for _, _, label in chunks:
+        types[label] = types[label] + one if label in types else one
 
 
 def conlleval(corpus: Corpus, predicted: Sequence[Sequence[Entity]]) -> ConllScores:
-    """Write gold and predictions as IOB2 tags and score these. Mentions must not overlap.
+    """Write gold and predicted mentions as IOB2 tags and score the tags. Mentions must not overlap.
 
-    Tokens are the document's own words, else Onoma's. A word in which a gold or predicted mention begins or ends is
-    split there, so that every mention can be written in tags; the chunk scores then equal the strict ones.
+    Tokens are the words of the source if it gives them, else those of `onoma.text.segment`. A word in which a gold or
+    predicted mention starts or ends is split there, so that tags can represent every mention; the scores of chunks then
+    equal the strict scores.
     """
     known = known_predictions(corpus, predicted)
     pairs = [_tags(number, *pair) for number, pair in enumerate(zip(corpus, known, strict=True))]
@@ -135,14 +112,14 @@ def _tags(number: int, document: Document, predicted: Sequence[Entity]) -> tuple
     places = {entity.key: mention for entity, mention in zip(both.entities, alignment.mentions.tolist(), strict=True)}
     sides = []
     for side, entities in (("gold", document.entities), ("predicted", predicted)):
-        tags = ["O"] * len(alignment.words)
-        for start, end, label in {entity.key for entity in entities}:
-            first, last = places[start, end, label]
-            if any(tag != "O" for tag in tags[first : last + 1]):
-                raise OnomaError(
-                    f"the {side} mention {document.text[start:end]!r} ({label}) of document {number} overlaps another, "
-                    "which tags cannot express; use the strict scores, or flat mentions"
-                )
-            tags[first : last + 1] = [f"B-{label}", *[f"I-{label}"] * (last - first)]
-        sides.append(tags)
+        unique = {entity.key: entity for entity in entities}
+        overlap = first_overlap(unique.values())
+        if overlap:
+            first, second = (f"{entity.text!r} ({entity.label})" for entity in overlap)
+            raise OnomaError(
+                f"the {side} mentions {first} and {second} of document {number} overlap, which tags cannot represent. "
+                "Fix: use the strict scores, or flat mentions."
+            )
+        spans = ((places[key][0], places[key][1] + 1, key[2]) for key in unique)
+        sides.append(encode_bio(spans, len(alignment.words)))
     return sides[0], sides[1]

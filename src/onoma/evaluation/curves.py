@@ -1,4 +1,4 @@
-"""Learning curves: F1 over the number of training sentences, drawn with matplotlib (extra `onoma[report]`)."""
+"""Learning curves: F1 by number of training sentences, plotted with matplotlib (extra `onoma[report]`)."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from onoma.data.files import atomic_write_bytes
 from onoma.errors import OnomaError
+from onoma.files import atomic_write_bytes
 
-# letters stay letters, and the same curves give the same file
+# text is not converted to outlines, and equal curves give equal files
 SETTINGS: Any = {"svg.fonttype": "none", "svg.hashsalt": "onoma"}
 
 
 class Point(NamedTuple):
-    """What a number of training sentences gives: the mean F1 over samples, and its standard deviation."""
+    """The result for one number of training sentences: the mean F1 over samples and its standard deviation."""
 
     sentences: int
     f1: float
@@ -26,16 +26,16 @@ Curves = Mapping[str, Sequence[Point]]
 
 
 def require_plot(path: str | os.PathLike[str]) -> str:
-    """The format in which a plot with this name is written; an error if it cannot be. To be asked before long work."""
+    """The file format of a plot, from its name; an error if it is not supported. Call this before long computations."""
     known = _new_figure().canvas.get_supported_filetypes()
     suffix = Path(path).suffix.lower().removeprefix(".")
     if suffix not in known:
-        raise OnomaError(f"a plot cannot be written to {path}: name it .svg, or one of {', '.join(sorted(known))}")
+        raise OnomaError(f"a plot cannot be written to {path}. Fix: use .svg, or one of {', '.join(sorted(known))}.")
     return suffix
 
 
 def plot_curves(curves: Curves, path: str | os.PathLike[str]) -> None:
-    """Draw curves into a file; its name says the format (.svg, .png, .pdf)."""
+    """Plot curves to a file; its extension selects the format (.svg, .png, .pdf)."""
     kind = require_plot(path)
     from matplotlib import rc_context
 
@@ -44,7 +44,7 @@ def plot_curves(curves: Curves, path: str | os.PathLike[str]) -> None:
 
 
 def draw_curves(curves: Curves) -> Any:
-    """A matplotlib figure: one line a corpus on a logarithmic axis, the spread over samples as a band."""
+    """A matplotlib figure with one line per corpus on a logarithmic axis, and the spread over samples as a band."""
     figure = _new_figure()
     axes = figure.subplots()
     for name, points in curves.items():
@@ -58,7 +58,7 @@ def draw_curves(curves: Curves) -> Any:
     ticks = sorted({one.sentences for points in curves.values() for one in points})
     axes.set_xscale("log")
     axes.set_xticks(ticks, [str(size) for size in ticks])
-    axes.minorticks_off()  # a logarithmic axis would write 3×10¹ between them
+    axes.minorticks_off()  # a logarithmic axis would add labels such as 3×10¹
     axes.set_xlabel("training sentences")
     axes.set_ylabel("strict F1 on test")
     axes.grid(alpha=0.3)
@@ -67,9 +67,9 @@ def draw_curves(curves: Curves) -> Any:
 
 
 def _new_figure() -> Any:
-    """A figure of its own, without pyplot, which keeps every figure in memory and may want a display."""
+    """A figure without pyplot, which keeps all figures in memory and may need a display."""
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError as error:
-        raise OnomaError(f'plots need {error.name}: pip install "onoma[report]"') from error
+        raise OnomaError(f'plots need {error.name}. Fix: pip install "onoma[report]".') from error
     return Figure(figsize=(6, 4), layout="constrained")

@@ -1,4 +1,4 @@
-"""A report as tables for the terminal. Every table says in its title what it measures."""
+"""Tables of a report for the terminal. The title of each table names its measure."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 def render(report: Report) -> RenderableType:
     """All tables of a report, for `rich.print` or a rich console."""
-    from rich.console import Group  # only people at a terminal need rich
+    from rich.console import Group  # needed for terminal output only
     from rich.text import Text
 
     tables = [_types(report), _boundaries(report), _semeval(report), *_slices(report), _surface(report)]
     head = f"{report.corpus}: {report.documents} documents"
     if report.left_out:
-        head += f"; {report.left_out} predictions of labels not annotated in their document are left out"
+        head += f"; {report.left_out} predictions of labels that are not annotated in their document are left out"
     return Group(Text(head), *tables)
 
 
@@ -40,8 +40,8 @@ def _percent(*values: float) -> list[str]:
     return [f"{100 * value:.2f}" for value in values]
 
 
-def _row(scores: Scores | Recall | Averages) -> list[str]:
-    """P, R, F1, gold, predicted; "-" for what is not defined, which is not the same as zero."""
+def score_cells(scores: Scores | Recall | Averages) -> list[str]:
+    """P, R and F1 in percent, gold and predicted mentions, as strings; "-" for values that are not defined."""
     if isinstance(scores, Averages):
         return [*_percent(scores.precision, scores.recall, scores.f1), "-", "-"]
     recall = _percent(scores.recall)[0] if scores.gold else "-"
@@ -57,7 +57,7 @@ def _score_table(title: str, first: str, rows: Mapping[str, Scores | Recall | Av
 
     table = _table(title, first, "P", "R", "F1", "gold", "predicted")
     for name, scores in rows.items():
-        table.add_row(Text(name), *_row(scores))  # a label may look like rich's markup
+        table.add_row(Text(name), *score_cells(scores))  # as Text, brackets in a label are not markup
     return table
 
 
@@ -65,8 +65,8 @@ def _types(report: Report) -> Table:
     strict = report.strict
     table = _score_table("Strict: same characters, same label", "type", strict.types)
     table.add_section()
-    table.add_row("micro", *_row(strict.micro), style="bold")
-    table.add_row(f"macro over {strict.macro.types} types", *_row(strict.macro))
+    table.add_row("micro", *score_cells(strict.micro), style="bold")
+    table.add_row(f"macro over {strict.macro.types} types", *score_cells(strict.macro))
     return table
 
 
@@ -79,7 +79,7 @@ def _boundaries(report: Report) -> Table:
         "span without label": report.spans.span,
     }
     table = _score_table("Boundaries and types, micro", "what must match", rows)
-    table.caption = f"Type accuracy of right spans: {_percent(report.spans.type_accuracy)[0]}"
+    table.caption = f"Type accuracy of correct spans: {_percent(report.spans.type_accuracy)[0]}"
     return table
 
 
@@ -101,14 +101,15 @@ def _slices(report: Report) -> list[Table]:
         _score_table("Strict, by nesting of the gold mention", "nesting", slices.nesting),
     ]
     if slices.seen is not None:
-        tables.append(_score_table("Strict, by whether training has that string and label", "mention", slices.seen))
+        title = "Strict, by whether the training data have the string with that label"
+        tables.append(_score_table(title, "mention", slices.seen))
     return tables
 
 
 def _surface(report: Report) -> Table:
     normalised, strings = report.surface.normalised, report.surface.strings
     rows: dict[str, Scores | Averages] = {
-        "normalised, once a document; micro (UniNER)": normalised.micro,
+        "normalised, once per document; micro (UniNER)": normalised.micro,
         f"lower case; macro over {strings.macro.types} types (PUnifiedNER)": strings.macro,
     }
     return _score_table("Strings without positions", "measure", rows)

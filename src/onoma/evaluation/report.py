@@ -1,4 +1,4 @@
-"""Everything about one system on one corpus, in one frozen tree."""
+"""All measures of one system on one corpus, as one nested dataclass."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from onoma.evaluation.surface import Surface, surface
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The scores of one system on one corpus. `strict` is the main one; the others say where it is lost.
+    """The scores of one system on one corpus. `strict` is the main measure; the others show where errors are.
 
-    `left_out` counts predictions of labels that are unknown in their document: they count nowhere.
+    `left_out` counts predictions of labels that are unknown in their document; no measure includes them.
     """
 
     corpus: str
@@ -42,9 +42,9 @@ class Report:
 
 
 def evaluate(corpus: Corpus, predicted: Sequence[Sequence[Entity]], *, training: Corpus | None = None) -> Report:
-    """Score predictions, one sequence of entities for each document of the corpus.
+    """Score predictions, given as one sequence of entities per document of the corpus.
 
-    With `training`, mentions are also told apart by whether training has seen them.
+    With `training`, there are also separate scores for mentions that occur in the training data and for the others.
 
     >>> from onoma.entities import Document
     >>> corpus = Corpus("tiny", [Document.from_spans("Tom saw Ann.", [(0, 3, "person"), (8, 11, "person")])])
@@ -68,7 +68,7 @@ def evaluate(corpus: Corpus, predicted: Sequence[Sequence[Entity]], *, training:
 
 
 def _plain(value: Any) -> Any:
-    """Dataclasses as dictionaries of their fields and their properties (the scores that follow from counts)."""
+    """Dataclasses as dictionaries of their fields and properties (the scores that are computed from counts)."""
     if is_dataclass(value):
         names = [field.name for field in fields(value)]
         names += [name for name, member in vars(type(value)).items() if isinstance(member, property)]

@@ -1,4 +1,4 @@
-"""A model on a corpus: run it, and score what it finds."""
+"""Running a model on a corpus and scoring its predictions."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
-from onoma.asking import Threshold
-from onoma.data import Inventory, find_splits, load_corpus, read
-from onoma.data.statistics import count_overlaps
-from onoma.decoding import Overlap
+from onoma.data.corpora import find_splits, load_corpus
+from onoma.data.formats import read
+from onoma.data.inventory import Inventory
+from onoma.decoding.overlap import Overlap
 from onoma.entities import Corpus
 from onoma.errors import DataError
+from onoma.evaluation.candidates import usual_overlap
 from onoma.evaluation.render import render
 from onoma.evaluation.report import Report
 from onoma.evaluation.report import evaluate as score
 from onoma.extractor import Extractor, load
+from onoma.labels.parsing import Threshold
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -26,13 +28,12 @@ if TYPE_CHECKING:
 AnyPath = str | os.PathLike[str]
 Names = Literal["natural", "inventory", "labels"]
 
-
 DEV_SPLITS = ("dev", "valid", "validation")
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a model reached on a corpus and how long it took; predictions out of a file took no time."""
+    """The scores of a model on a corpus and the time it took, which is None for predictions from a file."""
 
     report: Report
     overlap: Overlap | None = None
@@ -40,7 +41,7 @@ class Run:
 
     @property
     def documents_per_second(self) -> float | None:
-        """With a corpus of sentences: sentences a second."""
+        """Documents per second (sentences, if the documents of the corpus are sentences)."""
         return self.report.documents / self.seconds if self.seconds else None
 
     def to_dict(self) -> dict[str, Any]:
@@ -67,11 +68,11 @@ def evaluate(
     overlap: Overlap | None = None,
     batch_size: int = 64,
 ) -> Report:
-    """Ask a model for all types of a corpus, by name and description, and score what it finds.
+    """Extract all types of a corpus, given by name and description, with a model, and score the predictions.
 
-    A model or a corpus may be given as the path from which to load it; a corpus folder with several splits
-    stands for its test split, with types named in words where its meta.json does so. A model that was trained with
-    the name of this corpus before its texts is asked in its style.
+    A model and a corpus may be given as paths. Of a corpus folder with several splits, the test split is used, with the
+    natural names of types if its meta.json has them. If the model was trained to annotate in the style of this corpus,
+    it is used in this style.
 
     >>> onoma.evaluate("runs/drugs", "data/drugs").strict.micro.f1  # doctest: +SKIP
     0.87
@@ -88,25 +89,19 @@ def run(
     threshold: Threshold | None = None,
     overlap: Overlap | None = None,
     batch_size: int = 64,
-    on_document: Callable[[], None] = lambda: None,
+    on_progress: Callable[[int], None] = lambda documents: None,
 ) -> Run:
-    """Like `evaluate`, with the time it took; `on_document` is called after each document, for a progress bar."""
+    """Like `evaluate`, but also measure the time; `on_progress` gets the number of documents done so far."""
     overlap = overlap or usual_overlap(corpus)
-    model = model.in_style(corpus.name) if corpus.name in model.styles else model
-    begin = time.perf_counter()
+    model = model.with_style(corpus.name) if corpus.name in model.styles else model
+    start = time.perf_counter()
     predicted = []
     texts = (document.text for document in corpus)
     for entities in model.stream(texts, corpus.types, threshold=threshold, overlap=overlap, batch_size=batch_size):
         predicted.append(entities)
-        on_document()
-    seconds = time.perf_counter() - begin
+        on_progress(len(predicted))
+    seconds = time.perf_counter() - start
     return Run(score(corpus, predicted), overlap, seconds)
-
-
-def usual_overlap(corpus: Corpus) -> Overlap:
-    """How the mentions of a corpus lie: "nested" if any of them overlap, else "flat"."""
-    overlaps = (count_overlaps(document.entities) for document in corpus)
-    return "nested" if any(one.nested or one.crossing for one in overlaps) else "flat"
 
 
 def open_corpus(
@@ -118,10 +113,13 @@ def open_corpus(
     language: str | None = None,
     limit: int | None = None,
 ) -> Corpus:
-    """One split of a corpus, by default the first of the `usual` ones, with types named as asked.
+    """One split of a corpus, by default the first of the `usual` splits that exists.
 
-    Names are "natural" (in words, where meta.json has them), those of Onoma's "inventory", with its
-    descriptions, or the "labels" as they stand in the file. `limit` takes the first so many documents.
+    Args:
+        names: how types are named: "natural" (the names in meta.json, if it has any), "inventory" (the names and
+            descriptions in Onoma's inventory) or "labels" (the labels of the file).
+        language: the language of natural names or of the inventory.
+        limit: the maximum number of documents.
     """
     splits = find_splits(source)
     if split is None and len(splits) > 1:
@@ -133,11 +131,11 @@ def open_corpus(
 
 
 def score_file(path: AnyPath, corpus: Corpus, limit: int | None = None) -> Run:
-    """Score the entities of a file that has the documents of the corpus (with `limit`, the first so many) in order."""
+    """Score the predictions in a file; its (first `limit`) documents must be those of the corpus, in the same order."""
     predicted = []
     for number, document in enumerate(islice(read(path), limit)):
         if number < len(corpus) and document.text != corpus.documents[number].text:
-            fix = "predict for the documents of the corpus, in their order"
-            raise DataError(f"document {number + 1} has another text than in the corpus", path=path, fix=fix)
+            fix = "give predictions for the documents of the corpus, in the same order"
+            raise DataError(f"the text of document {number + 1} differs from the corpus", path=path, fix=fix)
         predicted.append(document.entities)
     return Run(score(corpus, predicted))

@@ -1,4 +1,4 @@
-"""Counts, and the precision, recall and F1 that follow from them."""
+"""Counts of mentions, and the precision, recall and F1 computed from them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onoma.evaluation.columns import Booleans, Integers
 
 
 def ratio(part: float, whole: float) -> float:
-    """part / whole, and 0 where there is nothing to divide by, as conlleval has it."""
+    """part / whole, or 0 if whole is 0, as in conlleval."""
     return part / whole if whole else 0.0
 
 
@@ -22,17 +22,27 @@ def harmonic_mean(precision: float, recall: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """How many mentions there are and how many of them match.
+    """The numbers of gold and predicted mentions, and how many of them match.
 
     P = correct / predicted, R = found / gold, F1 = 2PR / (P + R).
-    `correct` counts predicted mentions and `found` counts gold ones. Where a match is one to one they are
-    equal; where it is not (one prediction that overlaps two gold mentions) they may differ.
+    `correct` counts predicted mentions and `found` counts gold ones. They are equal if matches are one to one, and may
+    differ if not (one prediction that overlaps two gold mentions).
     """
 
     gold: int
     predicted: int
     found: int
     correct: int
+
+    @classmethod
+    def one_to_one(cls, gold: int, predicted: int, correct: int) -> Scores:
+        """Scores for matches that are one to one, so that as many gold as predicted mentions match."""
+        return cls(gold, predicted, correct, correct)
+
+    @classmethod
+    def total(cls, scores: Iterable[Scores]) -> Scores:
+        """The sum of the counts (micro scores)."""
+        return sum(scores, cls(0, 0, 0, 0))
 
     @property
     def precision(self) -> float:
@@ -57,7 +67,7 @@ class Scores:
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """Gold mentions and how many of them were found, where no precision can be told: R = found / gold."""
+    """The number of gold mentions and how many were found, if precision is not defined: R = found / gold."""
 
     gold: int
     found: int
@@ -69,7 +79,7 @@ class Recall:
 
 @dataclass(frozen=True, slots=True)
 class Averages:
-    """The mean over types of precision, of recall and of F1 (F1 is averaged, not computed from the means)."""
+    """The means over types of precision, recall and F1 (F1 is averaged, not computed from the other means)."""
 
     precision: float
     recall: float
@@ -86,10 +96,10 @@ class Averages:
 
 @dataclass(frozen=True, slots=True)
 class Breakdown:
-    """One measure: over all mentions (micro), averaged over types (macro), and for each type.
+    """One measure: over all mentions (micro), averaged over types (macro), and per type.
 
-    `types` holds the types that have a gold or a predicted mention, in the order of the inventory,
-    and `macro` is the mean over exactly these.
+    `types` has the types with a gold or a predicted mention, in the order of the inventory; `macro` is the mean over
+    these.
     """
 
     micro: Scores
@@ -99,13 +109,13 @@ class Breakdown:
     @classmethod
     def of(cls, scores: Mapping[str, Scores]) -> Breakdown:
         active = {name: score for name, score in scores.items() if score.gold or score.predicted}
-        return cls(sum(active.values(), Scores(0, 0, 0, 0)), Averages.over(active.values()), active)
+        return cls(Scores.total(active.values()), Averages.over(active.values()), active)
 
 
 def tabulate(
     names: Sequence[str], gold_group: Integers, found: Booleans, predicted_group: Integers, correct: Booleans
 ) -> dict[str, Scores]:
-    """Scores for each group of mentions; a mention's group is given as its place in `names`."""
+    """Scores per group of mentions; groups are given as indices into `names`."""
     size = len(names)
     counts = (
         np.bincount(gold_group, minlength=size),

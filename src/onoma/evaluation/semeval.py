@@ -1,11 +1,11 @@
 """The four measures of SemEval 2013 task 9.1: strict, exact, partial and type.
 
-Every prediction is paired with at most one gold mention, and the other way round:
+Each prediction is paired with at most one gold mention, and each gold mention with at most one prediction:
 
-1. Predictions with the offsets and the label of a gold mention are paired first; for exact and partial
-   then those with its offsets.
-2. Each prediction left, in order of its offsets, takes a free gold mention that it overlaps: the first one;
-   for type, the one of its own label whose boundaries are nearest, else the first one.
+1. First, predictions with the offsets and the label of a gold mention are paired with it; then, for exact and partial,
+   predictions with the offsets of a gold mention.
+2. Then each remaining prediction, in order of its offsets, is paired with an unpaired gold mention that it overlaps:
+   the first one; for type, the one of its own label with the nearest boundaries, else the first one.
 
 | measure | correct                   | otherwise |
 |---------|---------------------------|-----------|
@@ -18,9 +18,9 @@ A prediction without a pair is spurious, a gold mention without one is missed.
 Possible = correct + incorrect + partial + missed, actual = correct + incorrect + partial + spurious,
 P = (correct + partial / 2) / actual, R = (correct + partial / 2) / possible.
 
-On flat documents this counts as the package nervaluate does. It differs on purpose in two places: step 1 looks
-at all mentions before step 2, so that with nested mentions a wrong prediction cannot take the gold
-mention of a right one, whatever the order; and any shared character is an overlap, however long the mention.
+For flat mentions the counts equal those of the package nervaluate. There are two intended differences: step 1 is
+completed for all mentions before step 2, so that with nested mentions a wrong prediction is never paired with the gold
+mention of a correct one; and one shared character is an overlap, regardless of the length of the mention.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from onoma.evaluation.scores import harmonic_mean, ratio
 
 @dataclass(frozen=True, slots=True)
 class SemEvalScores:
-    """The counts of one measure and what follows from them."""
+    """The counts of one measure, and the scores computed from them."""
 
     correct: int
     incorrect: int
@@ -76,10 +76,10 @@ class SemEval:
 
 
 def semeval(comparison: Comparison) -> SemEval:
-    """Count by the rules at the top of this file."""
+    """Compute the four measures; the rules are at the top of this file."""
     gold_rows, predicted_rows = np.flatnonzero(~comparison.found), np.flatnonzero(~comparison.correct)
     gold, predicted = comparison.gold.take(gold_rows), comparison.predicted.take(predicted_rows)
-    fully_right = len(comparison.gold) - len(gold)
+    fully_correct = len(comparison.gold) - len(gold)
     same_gold, same_predicted = _pair_by_offsets(gold, predicted)
     same_offsets = int(same_gold.sum())
     predicted_row, gold_row = overlap_pairs(predicted.start, predicted.end, gold.start, gold.end)
@@ -91,9 +91,9 @@ def semeval(comparison: Comparison) -> SemEval:
 
     other_label = gold.label[gold_row] != predicted.label[predicted_row]
     distance = _distance(gold.take(gold_row), predicted.take(predicted_row))
-    distance[other_label] = 0  # nearness decides among mentions of the right label only
+    distance[other_label] = 0  # the distance matters only for gold mentions with the label of the prediction
     typed = _take_first(predicted_row, gold_row, np.lexsort((gold_row, distance, other_label, predicted_row)))
-    right_label = len(typed) - int(other_label[typed].sum())
+    same_label = len(typed) - int(other_label[typed].sum())
 
     def scores(correct: int, incorrect: int = 0, partial: int = 0) -> SemEvalScores:
         paired = correct + incorrect + partial
@@ -101,21 +101,21 @@ def semeval(comparison: Comparison) -> SemEval:
         return SemEvalScores(correct, incorrect, partial, missed, spurious)
 
     return SemEval(
-        strict=scores(fully_right, incorrect=len(overlapping)),
-        exact=scores(fully_right + same_offsets, incorrect=len(inexact)),
-        partial=scores(fully_right + same_offsets, partial=len(inexact)),
-        type=scores(fully_right + right_label, incorrect=len(typed) - right_label),
+        strict=scores(fully_correct, incorrect=len(overlapping)),
+        exact=scores(fully_correct + same_offsets, incorrect=len(inexact)),
+        partial=scores(fully_correct + same_offsets, partial=len(inexact)),
+        type=scores(fully_correct + same_label, incorrect=len(typed) - same_label),
     )
 
 
 def _distance(gold: Mentions, predicted: Mentions) -> Integers:
-    """How many characters the two boundaries of each pair lie apart."""
-    apart: Integers = np.abs(gold.start - predicted.start) + np.abs(gold.end - predicted.end)
-    return apart
+    """The distance in characters between the boundaries of each pair, start and end added up."""
+    distance: Integers = np.abs(gold.start - predicted.start) + np.abs(gold.end - predicted.end)
+    return distance
 
 
 def _pair_by_offsets(gold: Mentions, predicted: Mentions) -> tuple[Booleans, Booleans]:
-    """Which mentions have a partner of the same offsets: the first of a span goes with the first, and so on."""
+    """Which mentions have a partner with the same offsets; mentions with equal offsets are paired in their order."""
     codes = encode((gold.start, gold.end), (predicted.start, predicted.end))
     ranks = tuple(_rank_among_equals(side) for side in codes)
     gold_codes, predicted_codes = encode((codes[0], ranks[0]), (codes[1], ranks[1]))
@@ -123,12 +123,12 @@ def _pair_by_offsets(gold: Mentions, predicted: Mentions) -> tuple[Booleans, Boo
 
 
 def _rank_among_equals(codes: Integers) -> Integers:
-    """For codes in rising order, how many equal ones stand before each."""
+    """For sorted codes, the number of equal codes before each of them."""
     return np.arange(len(codes)) - np.searchsorted(codes, codes, side="left")
 
 
 def _take_first(predicted_row: Integers, gold_row: Integers, order: Integers) -> Integers:
-    """Walk the overlapping pairs in the given order and keep each whose two mentions are both still free."""
+    """Go through overlapping pairs in the given order, and keep those whose mentions are both still unpaired."""
     used_predicted: set[int] = set()
     used_gold: set[int] = set()
     kept = []

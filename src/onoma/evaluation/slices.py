@@ -1,8 +1,8 @@
-"""Strict scores on parts of the data: by length, by nesting, by what training has seen.
+"""Strict scores on parts of the data: by length, by nesting, and by occurrence in the training data.
 
-A slice that a mention's own text, label and document decide holds gold and predicted mentions alike, and a
-right prediction falls into the same slice as its gold mention: precision, recall and F1 are all defined.
-Nesting depends on the other gold mentions, so it has recall alone.
+If a slice depends only on the text, label and document of a mention, it contains gold and predicted mentions, and a
+correct prediction is in the same slice as its gold mention, so precision, recall and F1 are defined. Nesting depends
+on other gold mentions, so only recall is defined.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SENTENCE_LENGTHS = (10, 20, 40, 60, 80, 100)
 
 @dataclass(frozen=True, slots=True)
 class Slices:
-    """Strict scores by the name of the slice; `seen` is None when no training corpus was given."""
+    """Strict scores by name of the slice; `seen` is None if no training corpus was given."""
 
     mention_length: Mapping[str, Scores]
     sentence_length: Mapping[str, Scores]
@@ -47,14 +47,14 @@ def slices(comparison: Comparison, training: Corpus | None = None) -> Slices:
 
 
 def by_mention_length(comparison: Comparison, units: Units) -> dict[str, Scores]:
-    """Scores by the number of words that a mention touches."""
+    """Scores by the number of words that a mention overlaps."""
     lengths = units.mention_words(comparison.gold), units.mention_words(comparison.predicted)
     return _by_length(comparison, MENTION_LENGTHS, *lengths)
 
 
 def by_sentence_length(comparison: Comparison, units: Units) -> dict[str, Scores]:
-    """Scores by the number of words of the sentence in which a mention begins."""
-    lengths = units.words_around(comparison.gold), units.words_around(comparison.predicted)
+    """Scores by the number of words in the sentence in which a mention starts."""
+    lengths = units.sentence_lengths(comparison.gold), units.sentence_lengths(comparison.predicted)
     return _by_length(comparison, SENTENCE_LENGTHS, *lengths)
 
 
@@ -67,10 +67,10 @@ def _by_length(comparison: Comparison, last: Sequence[int], gold: Integers, pred
 
 
 def by_nesting(comparison: Comparison) -> dict[str, Recall]:
-    """Recall of gold mentions that contain another one, lie inside another one, or do neither (flat).
+    """Recall of gold mentions that contain another one, are inside another one, or neither (flat).
 
-    A mention in the middle of three counts under "contains" and under "inside". Mentions of the same span, and
-    mentions that cross without one holding the other, do not make each other nested.
+    A mention between an outer and an inner one counts under "contains" and under "inside". Mentions with the same span
+    and mentions that only cross are not nested.
     """
     contains, inside = _nesting(comparison.gold)
     parts = {"flat": ~(contains | inside), "contains": contains, "inside": inside}
@@ -79,7 +79,7 @@ def by_nesting(comparison: Comparison) -> dict[str, Recall]:
 
 def _nesting(mentions: Mentions) -> tuple[Booleans, Booleans]:
     spans, span_of = np.unique(np.stack([mentions.start, -mentions.end], axis=1), axis=0, return_inverse=True)
-    # By start, longer first: whatever holds a span stands before it, whatever it holds stands behind it.
+    # sorted by start, longer spans first: the spans that contain a span come before it, those inside it come after it
     end = -spans[:, 1]
     contains, inside = np.zeros(len(end), bool), np.zeros(len(end), bool)
     inside[1:] = np.maximum.accumulate(end)[:-1] >= end[1:]
@@ -88,9 +88,9 @@ def _nesting(mentions: Mentions) -> tuple[Booleans, Booleans]:
 
 
 def by_seen(comparison: Comparison, training: Corpus) -> dict[str, Scores]:
-    """Scores of mentions whose string has their label somewhere in `training` (seen), and of all others (unseen).
+    """Scores of mentions whose string occurs with the same label in `training` (seen), and of all others (unseen).
 
-    Strings are compared without regard to case.
+    Letter case is ignored.
     """
     known = {(entity.text.casefold(), entity.label) for document in training for entity in document.entities}
     labels = comparison.corpus.labels

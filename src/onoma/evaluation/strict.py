@@ -1,4 +1,4 @@
-"""Strict scores: a mention is right if its character offsets and its label are."""
+"""Strict scores: a prediction is correct if its character offsets and its label are those of a gold mention."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from onoma.evaluation.scores import Breakdown, tabulate
 def strict(comparison: Comparison) -> Breakdown:
     """Precision, recall and F1 over sets of (document, start, end, label).
 
-    With G the gold and S the predicted set: P = |G ∩ S| / |S|, R = |G ∩ S| / |G|.
-    Macro is the mean over the types that have a gold or a predicted mention.
+    For gold mentions G and predictions S: P = |G ∩ S| / |S|, R = |G ∩ S| / |G|.
+    Macro is the mean over the types with a gold or a predicted mention.
     """
     gold, predicted = comparison.gold, comparison.predicted
     return Breakdown.of(

@@ -1,6 +1,6 @@
-"""Scores that compare strings, as two groups of papers report them. Neither looks at where a mention stands.
+"""Scores that compare the strings of mentions and ignore their positions, in the two variants that papers report.
 
-Give these beside the strict scores, never instead of them, and say which one a table shows.
+Report them in addition to the strict scores, never instead of them, and name the measure in every table.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def surface(comparison: Comparison) -> Surface:
 
 
 def normalise(text: str) -> str:
-    """Lower case, without ASCII punctuation, English articles and superfluous white space.
+    """The text in lower case, without ASCII punctuation, English articles and repeated white space.
 
     >>> normalise("The  U.S. Army")
     'us army'
@@ -43,7 +43,7 @@ def normalise(text: str) -> str:
 
 
 def normalised_strings(comparison: Comparison) -> Breakdown:
-    """As UniNER scores: sets of (document, label, normalised string), so each string counts once a document."""
+    """As in UniNER: scores over sets of (document, label, normalised string); a string counts once per document."""
     gold, predicted = _encode_strings(comparison, normalise)
     gold, gold_rows = distinct(gold)
     predicted, predicted_rows = distinct(predicted)
@@ -59,33 +59,33 @@ def normalised_strings(comparison: Comparison) -> Breakdown:
 
 
 def plain_strings(comparison: Comparison) -> Breakdown:
-    """As PUnifiedNER scores: lower-case strings within a document and label, averaged over the whole inventory.
+    """As in PUnifiedNER: lower-case strings within a document and label, averaged over the whole inventory.
 
-    A prediction is right (TP) if a gold mention of its label and document has its string, else wrong (FP); a
-    gold mention is missed (FN) if no prediction has its string. P = TP / (TP + FP), R = TP / (TP + FN), and
-    a string found once counts as found everywhere. So `gold` is TP + FN here. The figure that their tables
-    show is `macro.f1`, the mean over all types of the inventory, also those that nobody used (F1 = 0).
+    A prediction is correct (TP) if a gold mention of its document and label has its string, else wrong (FP); a gold
+    mention is missed (FN) if no prediction of its document and label has its string. P = TP / (TP + FP),
+    R = TP / (TP + FN). A string that is found once counts as found everywhere, so `gold` is TP + FN here. The paper
+    reports `macro.f1`, the mean over all types of the inventory, including those without any mention (F1 = 0).
     """
     gold, predicted = _encode_strings(comparison, str.lower)
     labels = comparison.corpus.labels
-    right = np.isin(predicted, gold)
-    counts = tabulate(labels, comparison.gold.label, np.isin(gold, predicted), comparison.predicted.label, right)
+    correct = np.isin(predicted, gold)
+    counts = tabulate(labels, comparison.gold.label, np.isin(gold, predicted), comparison.predicted.label, correct)
     types = {
-        label: Scores(score.correct + score.gold - score.found, score.predicted, score.correct, score.correct)
+        label: Scores.one_to_one(score.correct + score.gold - score.found, score.predicted, score.correct)
         for label, score in counts.items()
     }
-    return Breakdown(sum(types.values(), Scores(0, 0, 0, 0)), Averages.over(types.values()), types)
+    return Breakdown(Scores.total(types.values()), Averages.over(types.values()), types)
 
 
-def _encode_strings(comparison: Comparison, change: Callable[[str], str]) -> tuple[Integers, Integers]:
-    """One number for each mention, the same for those of one document, label and changed string."""
-    numbers: dict[str, int] = {}  # of changed strings
-    number_of: dict[str, int] = {}  # of strings as they stand, so that each is changed only once
+def _encode_strings(comparison: Comparison, normalise: Callable[[str], str]) -> tuple[Integers, Integers]:
+    """One code per mention, equal for mentions with the same document, label and normalised string."""
+    codes: dict[str, int] = {}  # of normalised strings
+    code_of: dict[str, int] = {}  # of original strings, so that each of them is normalised only once
 
     def columns(mentions: Mentions) -> tuple[Integers, ...]:
         strings = mentions.text.tolist()
-        for text in set(strings).difference(number_of):
-            number_of[text] = numbers.setdefault(change(text), len(numbers))
-        return mentions.document, mentions.label, np.array([number_of[text] for text in strings], dtype=np.int64)
+        for text in set(strings).difference(code_of):
+            code_of[text] = codes.setdefault(normalise(text), len(codes))
+        return mentions.document, mentions.label, np.array([code_of[text] for text in strings], dtype=np.int64)
 
     return encode(columns(comparison.gold), columns(comparison.predicted))

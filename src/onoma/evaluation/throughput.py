@@ -1,4 +1,4 @@
-"""How fast a system is: words, sentences and characters a second."""
+"""Speed of a system: words, sentences and characters per second."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onoma.text.words import segment
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """Units a second: the median over the repeats, the slowest and the fastest repeat."""
+    """Units per second: the median, the slowest and the fastest repeat."""
 
     median: float
     low: float
@@ -23,9 +23,9 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
-    """What was worked through in each repeat, and how many seconds each repeat took.
+    """The amount of text that was processed in each repeat, and the seconds that each repeat took.
 
-    A sentence is one text as given: with a corpus of sentences the two are the same.
+    Each text counts as one sentence.
     """
 
     sentences: int
@@ -58,13 +58,13 @@ def measure_throughput(
     warmup: int = 1,
     repeats: int = 5,
 ) -> Throughput:
-    """Time `extract` on all texts, `repeats` times after `warmup` runs that are not counted.
+    """Measure the time of `extract` on all texts, `repeats` times after `warmup` runs that are not measured.
 
-    Texts are given `batch_size` at a time, or all at once. What `extract` returns is read to its end inside the
-    measured time, so an iterator that works lazily is measured in full. Counting words is not part of the time.
+    Texts are passed in batches of `batch_size`, or all at once. The result of `extract` is consumed within the measured
+    time, so that lazy iterators are measured in full. Counting words is not part of the time.
     """
     if not texts or repeats < 1 or warmup < 0 or (batch_size is not None and batch_size < 1):
-        raise OnomaError("to measure, give at least one text, repeats >= 1, warmup >= 0 and batch_size >= 1 or None")
+        raise OnomaError("a measurement needs at least one text, repeats >= 1, warmup >= 0 and batch_size >= 1 or None")
     step = len(texts) if batch_size is None else batch_size
     batches = [texts[first : first + step] for first in range(0, len(texts), step)]
     for _ in range(warmup):
@@ -78,7 +78,7 @@ def measure_throughput(
 
 
 def _time(extract: Callable[[Sequence[str]], Iterable[object]], batches: Sequence[Sequence[str]]) -> float:
-    begin = time.perf_counter()
+    start = time.perf_counter()
     for batch in batches:
         deque(extract(batch), maxlen=0)
-    return time.perf_counter() - begin
+    return time.perf_counter() - start

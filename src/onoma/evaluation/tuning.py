@@ -1,44 +1,40 @@
-"""Thresholds that give the best strict F1 on a corpus: the model runs once, then only decoding is repeated."""
+"""Tuning of thresholds for the best strict F1 on a corpus: the model runs once, then only decoding is repeated."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from onoma.asking import asked_types, limits
-from onoma.config import ModelConfig
-from onoma.decoding import Overlap, Proposals, select, to_choose_by
+from onoma.decoding.overlap import Overlap
 from onoma.entities import Corpus
 from onoma.errors import OnomaError
-from onoma.evaluation.columns import Booleans, Integers, encode
-from onoma.evaluation.runs import usual_overlap
+from onoma.evaluation.candidates import Candidates, EvaluationSet, best_threshold
+from onoma.evaluation.render import score_cells
 from onoma.evaluation.scores import Scores
 from onoma.extractor import Extractor
-from onoma.routing import require_single
+from onoma.labels.parsing import Thresholds, parse_labels
+from onoma.models.config import ModelConfig
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-Limits = NDArray[np.float32]
-
 GRID = [round(0.02 * step, 2) for step in range(1, 50)]
 """The thresholds that are tried."""
-ENOUGH_MENTIONS = 10
-"""A type with fewer, gold and predicted, keeps the threshold of all: what fits so few would fit no others."""
+MIN_MENTIONS = 10
+"""Types with fewer gold and predicted mentions keep the common threshold: one tuned on so few would not generalise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """Thresholds before and after, and the strict scores with each."""
+    """Thresholds before and after tuning, and the strict scores of each type with them."""
 
     labels: tuple[str, ...]
-    before: Limits
-    after: Limits
-    scores_before: tuple[Scores, ...]  # of each type
+    before: Thresholds
+    after: Thresholds
+    scores_before: tuple[Scores, ...]
     scores_after: tuple[Scores, ...]
     config: ModelConfig  # with the new thresholds
 
@@ -47,8 +43,8 @@ class Tuned:
         return {
             "threshold": self.config.threshold,
             "thresholds": self.config.thresholds,
-            "f1_before": _total(self.scores_before).f1,
-            "f1_after": _total(self.scores_after).f1,
+            "f1_before": Scores.total(self.scores_before).f1,
+            "f1_after": Scores.total(self.scores_after).f1,
         }
 
 
@@ -59,33 +55,42 @@ def tune(
     per_type: bool = False,
     overlap: Overlap | None = None,
     batch_size: int = 64,
-    on_document: Callable[[], None] = lambda: None,
+    on_progress: Callable[[int], None] = lambda documents: None,
 ) -> Tuned:
-    """Find the one threshold for all types of the corpus that gives the best micro F1.
+    """Find the common threshold of all types of a corpus with the best micro F1.
 
-    With `per_type`, then go through the types once, the frequent ones first, and move the threshold of each to
-    where the F1 over all types is best, while the others stay.
+    With `per_type`, the threshold of each type is then tuned in turn, the most frequent types first, for the best micro
+    F1 while the thresholds of the other types are fixed. `on_progress` gets the number of documents done so far.
     """
     if not len(corpus):
-        raise OnomaError(f"corpus {corpus.name!r} has no documents to tune thresholds on")
-    require_single(model.folder, "tune")  # each model has thresholds of its own
-    types = asked_types(corpus.types)
-    candidates = _propose(model, corpus, overlap or usual_overlap(corpus), batch_size, on_document)
-    before = limits(types, None, model.config)
-    common = _best([_f1(*candidates.counts(np.full_like(before, value))) for value in GRID])
+        raise OnomaError(f"corpus {corpus.name!r} has no documents. Fix: tune thresholds on a corpus with documents.")
+    single = model.single("tune")  # each model has its own thresholds
+    types = parse_labels(corpus.types)
+    translated = single.translator.translate(types)
+    prepared = EvaluationSet(corpus, single.runtime, overlap=overlap, batch_size=batch_size, types=translated)
+    candidates = prepared.candidates(single.runtime, GRID[0], on_progress)
+    config = single.runtime.config
+    before = single.ask(types, None).thresholds
+    common = best_threshold([candidates], GRID)
     after = np.full_like(before, common)
     if per_type:
         after = _tune_types(candidates, after)
-    labels = tuple(one.name for one in types)
-    rounded = {name: round(float(value), 2) for name, value in zip(labels, after, strict=True)}
+    # extraction looks thresholds up by translated names
+    rounded = {one.name: round(float(value), 2) for one, value in zip(translated, after, strict=True)}
     own = {name: value for name, value in rounded.items() if value != common}
-    kept = {name: value for name, value in model.config.thresholds.items() if name not in labels}
-    config = replace(model.config, threshold=common, thresholds={**kept, **own})
-    return Tuned(labels, before, after, candidates.scores(before), candidates.scores(after), config)
+    kept = {name: value for name, value in config.thresholds.items() if name not in rounded}
+    return Tuned(
+        prepared.labels,
+        before,
+        after,
+        candidates.type_scores(before),
+        candidates.type_scores(after),
+        replace(config, threshold=common, thresholds={**kept, **own}),
+    )
 
 
 def render_tuned(tuned: Tuned) -> Table:
-    """The thresholds and scores before and after, for a rich console."""
+    """A table of thresholds and scores before and after tuning, for a rich console."""
     from rich.table import Table
     from rich.text import Text
 
@@ -94,102 +99,26 @@ def render_tuned(tuned: Tuned) -> Table:
         table.add_column(column, justify="right")
     for row, name in enumerate(tuned.labels):
         old, new = tuned.scores_before[row], tuned.scores_after[row]
-        cells = (f"{tuned.before[row]:.2f}", _percent(old), f"{tuned.after[row]:.2f}", _percent(new), str(new.gold))
+        cells = (f"{tuned.before[row]:.2f}", _f1_cell(old), f"{tuned.after[row]:.2f}", _f1_cell(new), str(new.gold))
         table.add_row(Text(name), *cells)
-    old, new = _total(tuned.scores_before), _total(tuned.scores_after)
+    old, new = Scores.total(tuned.scores_before), Scores.total(tuned.scores_after)
     table.add_section()
-    table.add_row("all (micro)", "", _percent(old), "", _percent(new), str(new.gold), style="bold")
+    table.add_row("all (micro)", "", _f1_cell(old), "", _f1_cell(new), str(new.gold), style="bold")
     return table
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidates:
-    """All proposals of a corpus as columns, with whether they are gold, and whether that can be told."""
-
-    document: Integers
-    proposals: Proposals
-    correct: Booleans
-    known: Booleans
-    gold: Integers  # mentions of each type
-    labels: Sequence[str]
-    overlap: Overlap
-
-    def of_documents(self, rows: Booleans) -> _Candidates:
-        """Those of some documents; the counts of gold mentions stay those of all."""
-        columns = (self.document[rows], self.proposals.take(rows), self.correct[rows], self.known[rows])
-        return _Candidates(*columns, self.gold, self.labels, self.overlap)
-
-    def counts(self, lowest: Limits) -> tuple[Integers, Integers, Integers]:
-        """Gold, predicted and correct mentions of each type when these thresholds hold."""
-        reached = np.flatnonzero(self.proposals.score >= lowest[self.proposals.type])
-        found = self.proposals.take(reached)
-        best = to_choose_by(found.score, found.type, self.labels)
-        kept = select(found.first, found.last + 1, found.type, best, overlap=self.overlap, group=self.document[reached])
-        rows = reached[kept]
-        predicted = np.bincount(self.proposals.type[rows[self.known[rows]]], minlength=len(lowest))
-        correct = np.bincount(self.proposals.type[rows[self.correct[rows]]], minlength=len(lowest))
-        return self.gold, predicted, correct
-
-    def scores(self, lowest: Limits) -> tuple[Scores, ...]:
-        """The strict scores of each type."""
-        columns = zip(*(column.tolist() for column in self.counts(lowest)), strict=True)
-        return tuple(Scores(gold, predicted, correct, correct) for gold, predicted, correct in columns)
+def _f1_cell(scores: Scores) -> str:
+    return score_cells(scores)[2]
 
 
-def _propose(
-    model: Extractor, corpus: Corpus, overlap: Overlap, batch_size: int, on_document: Callable[[], None]
-) -> _Candidates:
-    """Run the model once, with the lowest threshold of the grid."""
-    places = {name: place for place, name in enumerate(sorted(corpus.labels))}
-    texts = (document.text for document in corpus)
-    columns: list[tuple[NDArray[Any], ...]] = []
-    passed = 0
-    for chunk in model.propose(texts, corpus.types, threshold=GRID[0], batch_size=batch_size):
-        line, proposals = chunk.line, chunk.proposals
-        start, end = line.words[proposals.first, 0], line.words[proposals.last, 1]
-        columns.append((line.document(proposals.first) + passed, start, end, *proposals))
-        passed += len(line.texts)
-        for _ in line.texts:
-            on_document()
-    document, start, end, *rest = (np.concatenate(column) for column in zip(*columns, strict=True))
-    proposals = Proposals(*rest)
-    gold = _gold(corpus, places)
-    gold_codes, codes = encode(gold, (document, start, end, proposals.type))
-    kept = np.unique(gold_codes, return_index=True)[1]  # a mention given twice counts once
-    counts = np.bincount(gold[3][kept], minlength=len(places))
-    known = _known(corpus, places, document, proposals.type)
-    return _Candidates(document, proposals, np.isin(codes, gold_codes), known, counts, tuple(places), overlap)
-
-
-def _gold(corpus: Corpus, places: Mapping[str, int]) -> tuple[Integers, ...]:
-    rows = [
-        (number, one.start, one.end, places[one.label])
-        for number, document in enumerate(corpus)
-        for one in document.entities
-    ]
-    return tuple(np.array(rows, np.int64).reshape(-1, 4).T)
-
-
-def _known(corpus: Corpus, places: Mapping[str, int], document: Integers, kind: Integers) -> Booleans:
-    """Which proposals are of a type that is annotated in their document."""
-    known = np.ones(len(document), np.bool_)
-    order = np.argsort(document, kind="stable")
-    edges = np.searchsorted(document[order], np.arange(len(corpus) + 1))
-    for number, one in enumerate(corpus):
-        if one.annotated is not None:
-            rows = order[edges[number] : edges[number + 1]]
-            known[rows] = np.isin(kind[rows], [places[name] for name in one.annotated if name in places])
-    return known
-
-
-def _tune_types(candidates: _Candidates, start: Limits) -> Limits:
+def _tune_types(candidates: Candidates, start: Thresholds) -> Thresholds:
     best = start.copy()
     gold, predicted, _ = candidates.counts(start)
     mentions = gold + predicted
     for kind in np.argsort(-mentions, kind="stable").tolist():
-        if mentions[kind] < ENOUGH_MENTIONS:
+        if mentions[kind] < MIN_MENTIONS:
             break
-        # A threshold has influence only in the documents for which its type is proposed at all.
+        # a threshold has an effect only in documents with proposals of its type
         document = candidates.document[candidates.proposals.type == kind]
         part = candidates.of_documents(np.isin(candidates.document, document))
         elsewhere = [a - b for a, b in zip(candidates.counts(best)[1:], part.counts(best)[1:], strict=True)]
@@ -198,25 +127,9 @@ def _tune_types(candidates: _Candidates, start: Limits) -> Limits:
             trial = best.copy()
             trial[kind] = value
             _, predicted, correct = part.counts(trial)
-            scores.append(_f1(candidates.gold, predicted + elsewhere[0], correct + elsewhere[1]))
+            columns = (candidates.gold, predicted + elsewhere[0], correct + elsewhere[1])
+            scores.append(Scores.one_to_one(*(int(column.sum()) for column in columns)).f1)
         if max(scores) > scores[0]:
-            best[kind] = _best(scores[1:])
+            values = [value for value, score in zip(GRID, scores[1:], strict=True) if score == max(scores)]
+            best[kind] = values[len(values) // 2]  # the middle one of equally good values
     return best
-
-
-def _f1(gold: Integers, predicted: Integers, correct: Integers) -> float:
-    return float(2 * correct.sum() / max(gold.sum() + predicted.sum(), 1))
-
-
-def _best(scores: list[float]) -> float:
-    """The threshold of the grid with the best score; of several, the one in the middle, far from where it falls."""
-    best = [value for value, score in zip(GRID, scores, strict=True) if score == max(scores)]
-    return best[len(best) // 2]
-
-
-def _total(scores: tuple[Scores, ...]) -> Scores:
-    return sum(scores, Scores(0, 0, 0, 0))
-
-
-def _percent(scores: Scores) -> str:
-    return f"{100 * scores.f1:.2f}" if scores.gold or scores.predicted else "-"

@@ -1,1 +1,1 @@
-"""The systems: one package a paper, each readable beside it; what they share stands in `blocks`."""
+"""The systems, one package per paper; what they share is in `blocks`."""

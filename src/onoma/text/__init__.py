@@ -1,8 +1,8 @@
-"""Text as the systems see it: words, sentences and windows, all with exact offsets."""
+"""Words, sentences and windows of texts, with exact character offsets."""
 
 from onoma.text.alignment import Alignment, align
 from onoma.text.sentences import sentence_starts
-from onoma.text.windows import Windows, cut_windows, sentence_windows
+from onoma.text.windows import Windows, cut_windows
 from onoma.text.words import Spans, join, segment, split_at
 
 __all__ = [
@@ -14,6 +14,5 @@ __all__ = [
     "join",
     "segment",
     "sentence_starts",
-    "sentence_windows",
     "split_at",
 ]

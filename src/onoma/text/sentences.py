@@ -1,4 +1,4 @@
-"""Where sentences begin: a cheap guess that lets windows be cut at good places."""
+"""Sentence boundaries: a cheap heuristic that lets windows be cut at good places."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onoma.text.words import Spans
 
 _ABBREVIATIONS = ("Mr", "Mrs", "Ms", "Dr", "Prof", "St", "vs", "Fig", "No", "al", "Sen", "Gen", "Rep", "Jr", "cf", "ca")
 _END = re.compile(
-    r"(?=[.!?])"  # told first, so that the look-behinds are rarely tried
+    r"(?=[.!?])"  # checked first, so that the look-behinds are rarely tried
     + r"(?<!\b\w)"  # an initial: J. Smith
     + "".join(rf"(?<!\b{abbreviation})" for abbreviation in _ABBREVIATIONS)
     + r"[.!?]+[\"'”’)\]»]*(?=\s)"
@@ -22,7 +22,7 @@ _END = re.compile(
 
 
 def sentence_starts(text: str, words: Spans) -> NDArray[np.int64]:
-    """The indices of the words with which a sentence begins, the first word among them.
+    """The indices of the words that start a sentence; the first word is always among them.
 
     >>> from onoma.text.words import segment
     >>> sentence_starts("Dr. No came. He left.", segment("Dr. No came. He left.")).tolist()

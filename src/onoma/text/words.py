@@ -1,9 +1,9 @@
-"""Words: the units at which mentions begin and end, with exact character offsets.
+"""Words: the units at which mentions start and end, with exact character offsets.
 
-Spaced scripts are cut into Unicode words; Chinese, Japanese, Thai and other scripts written without
-spaces into single characters. Words are cut finely, because a mention can only begin and end at a word's
-edge: "Paris-based" is three words, so "Paris" can be found in it, and "John's" is "John" and "'s".
-What nobody would cut stays whole: URLs, e-mail addresses, "3.5", "1,000", "10:30", "U.S.", "O'Brien", emoji.
+Text in spaced scripts is cut into Unicode words; text in Chinese, Japanese, Thai and other scripts without spaces
+into single characters. Words are short, because a mention can only start and end at a word boundary: "Paris-based"
+is three words, so that "Paris" can be found in it, and "John's" is "John" and "'s". URLs, e-mail addresses, "3.5",
+"1,000", "10:30", "U.S.", "O'Brien" and emoji stay whole.
 
 The words cover exactly the characters that are not white space.
 """
@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 Spans = NDArray[np.int32]  # (n, 2): first character, character after the last
 
-LONGEST_WORD = 128
-"""Longer runs (base64, DNA, "aaaa…") are cut here, so that every word fits into an encoder's window."""
+MAX_WORD_LENGTH = 128
+"""Longer runs (base64, DNA, "aaaa…") are split, so that every word fits into an encoder's window."""
 
-# Scripts written without spaces between words, as ranges of code points. Korean puts spaces, so it is not here.
+# Scripts without spaces between words, as ranges of code points. Korean uses spaces, so it is not among them.
 _UNSPACED_RANGES = (
     "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303c"  # radicals, iteration marks, Suzhou numerals
     "\u3041-\u3096\u309b-\u309f\u30a0-\u30ff\u31f0-\u31ff\uff66-\uff9f"  # hiragana, katakana
@@ -39,7 +39,7 @@ _PICTURE = (
     "\U0001f000-\U0001faff]"
 )
 _PICTURE_CHANGE = "[\ufe0e\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]"
-_UNITS = (  # in front of these a number is a word of its own: "5mg" is "5" and "mg"
+_UNITS = (  # a number before one of these is a word of its own: "5mg" is "5" and "mg"
     "[kcmµμn]?m[²³]?|[kmµμn]?g|[mµμcd]?l|[mµμn]s|min|hrs?|h|lbs?|oz|ft|in|mi|yd|mph|rpm|ppm|dpi|px|"
     "[kmgt]i?b|[kmgt]bps|[kmg]?hz|[kmg]?w|[kmg]wh|[kmµμ]?v|[mµμ]a|mah|k?cal|kj|[kmgh]pa|bar|psi|db|"
     "[mµμn]?mol|[mk]bp|kda|bn|mn|usd|eur|gbp|rmb|am|pm"
@@ -47,7 +47,7 @@ _UNITS = (  # in front of these a number is a word of its own: "5mg" is "5" and 
 
 
 def _character_class(pattern: str, characters: str) -> str:
-    """The runs of characters that match a pattern, as the inside of a character class."""
+    """The characters that match a pattern, as ranges for a character class."""
     runs = (match.group() for match in re.finditer(f"(?:{pattern})+", characters))
     return "".join(f"\\U{ord(run[0]):08x}-\\U{ord(run[-1]):08x}" for run in runs)
 
@@ -59,16 +59,16 @@ def _unspaced() -> re.Pattern[str]:
 
 @lru_cache(maxsize=1)
 def _mark_class() -> str:
-    """Combining marks, joiners and the soft hyphen: what belongs to the character before."""
+    """Combining marks, joiners and the soft hyphen, which belong to the preceding character."""
     marks = (chr(c) for c in range(0x10000) if unicodedata.category(chr(c))[0] == "M")
     return "".join(marks) + "\u200c\u200d\u00ad\u2060\U000e0100-\U000e01ef"
 
 
 @lru_cache(maxsize=1)
 def _word() -> re.Pattern[str]:
-    """Matches one word or one run of white space, so that its matches tile the text."""
+    """Matches one word or one run of white space; its matches cover the whole text."""
     mark = f"[{_mark_class()}]"
-    # Beyond the first plane whole blocks are named: `re` looks such ranges through one by one.
+    # Beyond the basic plane whole blocks are named, because `re` searches such ranges linearly.
     spaced = _character_class(f"(?![{_UNSPACED_RANGES}])[^\\W_]", "".join(map(chr, range(0x10000)))) + (
         "\U00010000-\U00016fdf\U0001d400-\U0001d7ff\U0001e000-\U0001efff"  # old scripts, mathematical letters, Adlam
     )
@@ -79,18 +79,18 @@ def _word() -> re.Pattern[str]:
     return re.compile(
         rf"""
         \s++
-      | [A-Za-z]{{2,{LONGEST_WORD}}}+ (?!{inside}|['’ʼ])            # most words, told first
+      | [A-Za-z]{{2,{MAX_WORD_LENGTH}}}+ (?!{inside}|['’ʼ])            # most words, tried first
       | [{_UNSPACED_RANGES}] (?!{mark})                           # and most Chinese characters
       | [0-9\#*]\ufe0f?\u20e3                                     # keycap
       | [\U0001f1e6-\U0001f1ff]{{2}}                              # flag
       | {picture} (?:(?<=\u200d){picture}){{0,15}}+                # emoji, joined ones too
-      | \d{{1,30}}+ (?:[.,:]\d{{1,30}}+){{0,5}}+ (?=(?i:{_UNITS})(?!{inside}))  # a number in front of its unit
+      | \d{{1,30}}+ (?:[.,:]\d{{1,30}}+){{0,5}}+ (?=(?i:{_UNITS})(?!{inside}))  # a number before its unit
       | (?:{letter}\.){{2,8}}+ (?!{letter}\B)                      # U.S.
       | (?:
             {inside}
           | (?<=\d) (?: \.(?=\d) | ,(?=\d{{3}}(?!\d)) | :(?=\d\d(?!\d)) )  # 3.5, 1,000, 10:30
           | (?<={inside})['’ʼ](?={letter})(?!{clitic})               # O'Brien
-        ){{1,{LONGEST_WORD}}}+
+        ){{1,{MAX_WORD_LENGTH}}}+
       | ['’ʼ]{clitic}                                             # John 's
       | \S{mark}{{0,15}}+                                         # punctuation, Chinese with marks
         """,
@@ -112,12 +112,12 @@ def _word_start() -> re.Pattern[str]:
     return re.compile(rf"(?<=\s)\S|[{_UNSPACED_RANGES}]")
 
 
-_STRETCH = 1 << 18
+_SECTION = 1 << 18  # characters
 _TRAILING = re.compile(r"(?:[.,;:!?…]|['\"’”»])+$")
 
 
 def _specials(text: str) -> Iterator[tuple[int, int]]:
-    """URLs and e-mail addresses, without the punctuation of the sentence around them."""
+    """URLs and e-mail addresses, without surrounding punctuation."""
     done = 0
     for clue in _MAYBE_SPECIAL.finditer(text):
         if clue.start() < done:
@@ -125,7 +125,7 @@ def _specials(text: str) -> Iterator[tuple[int, int]]:
         found = _email(text, clue.start(), done) if clue.group() == "@" else _url(text, clue.start(), done)
         if found is not None:
             start, done = found
-            yield from ((cut, min(cut + LONGEST_WORD, done)) for cut in range(start, done, LONGEST_WORD))
+            yield from ((cut, min(cut + MAX_WORD_LENGTH, done)) for cut in range(start, done, MAX_WORD_LENGTH))
 
 
 def _email(text: str, at: int, low: int) -> tuple[int, int] | None:
@@ -134,7 +134,7 @@ def _email(text: str, at: int, low: int) -> tuple[int, int] | None:
 
 
 def _url(text: str, clue: int, low: int) -> tuple[int, int] | None:
-    match = _URL.search(text, max(low, clue - 5), clue + 2100)  # the scheme stands in front of "://"
+    match = _URL.search(text, max(low, clue - 5), clue + 2100)  # the scheme stands before "://"
     if match is None or match.start() > clue:
         return None
     trimmed = _TRAILING.sub("", match.group())
@@ -144,10 +144,10 @@ def _url(text: str, clue: int, low: int) -> tuple[int, int] | None:
     return match.start(), match.start() + len(trimmed)
 
 
-def _stretches(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Cut a long text where a word surely begins, so that only a part of it is held as strings at a time."""
-    while end - start > _STRETCH:
-        cut = _word_start().search(text, start + _STRETCH, end)
+def _sections(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Cut a long text at safe word starts, so that only one section at a time is held as strings."""
+    while end - start > _SECTION:
+        cut = _word_start().search(text, start + _SECTION, end)
         if cut is None:
             break
         yield start, cut.start()
@@ -157,7 +157,7 @@ def _stretches(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 def _tiles(text: str, start: int, end: int) -> Spans:
     """The words between two offsets."""
-    tiles = _word().findall(text, start, end)  # far faster than a match object a word
+    tiles = _word().findall(text, start, end)  # much faster than one match object per word
     lengths = np.fromiter(map(len, tiles), np.int32, len(tiles))
     space = np.fromiter(map(str.isspace, tiles), np.bool_, len(tiles))
     ends = start + np.cumsum(lengths, dtype=np.int32)
@@ -170,18 +170,18 @@ def segment(text: str) -> Spans:
     >>> [ "Ann's dog, 5mg in 北京".__getitem__(slice(*w)) for w in segment("Ann's dog, 5mg in 北京") ]
     ['Ann', "'s", 'dog', ',', '5', 'mg', 'in', '北', '京']
     """
-    words = np.concatenate([_tiles(text, *stretch) for stretch in _stretches(text, 0, len(text))])
+    words = np.concatenate([_tiles(text, *section) for section in _sections(text, 0, len(text))])
     specials = np.array(list(_specials(text)), np.int32).reshape(-1, 2)
     if not len(specials):
         return words
     words = split_at(words, specials.ravel())
-    before = np.searchsorted(specials[:, 0], words[:, 0], side="right") - 1  # the last special that has begun
+    before = np.searchsorted(specials[:, 0], words[:, 0], side="right") - 1  # the last special that starts before
     inside = (before >= 0) & (words[:, 0] < specials[before, 1])
     return np.sort(np.concatenate([words[~inside], specials]), axis=0, kind="stable")
 
 
 def split_at(words: Spans, cuts: NDArray[np.integer]) -> Spans:
-    """The words, with every word that has a cut inside of it split there."""
+    """The words, split at every cut that lies inside a word."""
     starts, ends = words[:, 0], words[:, 1]
     cuts = np.unique(cuts)
     owner = np.searchsorted(starts, cuts, side="right") - 1
@@ -192,15 +192,15 @@ def split_at(words: Spans, cuts: NDArray[np.integer]) -> Spans:
 
 
 def is_unspaced(text: str) -> bool:
-    """Whether any character belongs to a script written without spaces."""
+    """Whether any character belongs to a script without spaces between words."""
     return _unspaced().search(text) is not None
 
 
 def join(tokens: Sequence[str], separator: str | None = None) -> tuple[str, list[tuple[int, int]]]:
-    """The text that tokens make, and the offsets of each token in it.
+    """The text made of tokens, and the offsets of each token in it.
 
-    Tokens are joined by spaces; with nothing in between when each is a single character and one of
-    them belongs to a script written without spaces, as in Chinese corpora.
+    Tokens are joined by spaces, or directly when each of them is a single character and at least one belongs to a
+    script without spaces, as in Chinese corpora.
 
     >>> join(["Marie", "Curie"])
     ('Marie Curie', [(0, 5), (6, 11)])

@@ -1,4 +1,4 @@
-"""Training: recipes, examples, and stages on `transformers.Trainer`. Needs the extra `onoma[train]`."""
+"""Training: recipes, examples, and stages on `transformers.Trainer`. It needs the extra `onoma[train]`."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -16,5 +16,5 @@ def __getattr__(name: str) -> Any:
     try:
         from onoma.training import run
     except ModuleNotFoundError as error:
-        raise OnomaError(f'training needs {error.name}: pip install "onoma[train]"') from error
+        raise OnomaError(f'training needs {error.name}. Fix: pip install "onoma[train]"') from error
     return getattr(run, name)

@@ -1,12 +1,13 @@
-"""The card of a trained model: what it is, what it was trained on, how good it is, what it cannot do."""
+"""The card of a trained model: what it is, its training data, its results and its limits."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from onoma.config import ModelConfig
-from onoma.data.files import atomic_write
+from onoma.files import atomic_write
+from onoma.models.config import ModelConfig
+from onoma.models.folder import CARD_FILE
 from onoma.training.recipe import Recipe
 
 
@@ -34,7 +35,7 @@ model.extract("...", {list(config.types)[:3]})
 ```
 
 ## Results
-Strict precision, recall and F1 by character offsets, in percent. The model was chosen on dev.
+Strict precision, recall and F1 by character offsets, in percent. The weights were chosen on dev.
 
 | split | corpus | P | R | F1 |
 |---|---|---|---|---|
@@ -47,8 +48,8 @@ Scores are calibrated on dev (sigmoid with scale {config.scale:.3f} and bias {co
 threshold is {config.threshold:.3f}.
 
 ## Limits
-It knows what its corpora hold: other domains, languages and types are recognised less well. The licences of the
-corpora named above apply to what was learned from them.
+Texts and types that differ from those of its training data are recognised less well. The licences of the corpora
+named above may apply to the weights.
 """
-    with atomic_write(folder / "README.md") as file:
+    with atomic_write(folder / CARD_FILE) as file:
         file.write(text)

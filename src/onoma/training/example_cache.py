@@ -1,152 +1,171 @@
-"""Training examples kept on disk, so that runs which differ only in seed or options need not tokenise again."""
+"""Training examples kept on disk, so that runs that differ only in seed or options need not tokenise again."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+import zlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
 from onoma.data.corpora import find_splits
-from onoma.data.inventory import OURS
+from onoma.data.inventory import OWN_FOLDER
 from onoma.entities import EntityType
 from onoma.errors import OnomaError
-from onoma.subwords import Pieces, Subwords
+from onoma.files import atomic_write_bytes
+from onoma.inputs.tokenizer import WordTokenIds, WordTokenizer
+from onoma.training.corpora import join_for_windows, joint_types, load_part
 from onoma.training.examples import Example, ExampleCounts, make_examples
-from onoma.training.loading import joint_types, load_part, packed
 from onoma.training.recipe import CorpusRecipe, Recipe
 
-PROBE = "Ünïcode, don't WORRY: x-ray 3.5 中文字 \u00a0end"  # tells tokenizers apart that have the same vocabulary
-FORM = 1  # of the files; another number, and old ones are not read
+T = TypeVar("T")
+
+PROBE = "Ünïcode, don't WORRY: x-ray 3.5 中文字 \u00a0end"  # distinguishes tokenizers with the same vocabulary
+FORMAT = 2  # of the files; files of other formats are not read
 
 
 @dataclass(frozen=True, slots=True)
-class TrainingData:
-    """What a recipe trains on."""
+class PreparedData:
+    """The training data of a recipe."""
 
     examples: list[Example]
     counts: ExampleCounts
     types: list[EntityType]
-    corpora: list[str]  # names; examples count into them
+    corpora: list[str]  # names; `Example.corpus` counts into them
 
 
-def training_data(
-    recipe: Recipe, data: str | os.PathLike[str], subwords: Subwords, cache: str | os.PathLike[str] | None = None
-) -> TrainingData:
-    """The examples of a recipe: from the cache if they are there, else made, and put there."""
-    path = None if cache is None else Path(cache) / f"{_key(recipe, Path(data), subwords)}.npz"
+def prepare_data(
+    recipe: Recipe, data: str | os.PathLike[str], tokenizer: WordTokenizer, cache: str | os.PathLike[str] | None = None
+) -> PreparedData:
+    """The examples of a recipe: from the cache if they are there and readable, else made and cached."""
+    path = None if cache is None else Path(cache) / f"{_key(recipe, Path(data), tokenizer)}.npz"
     if path is not None and path.is_file():
-        return _read(path)
-    made = _make(recipe, Path(data), subwords)
+        try:
+            return _read(path)
+        except (OSError, ValueError, KeyError, TypeError, EOFError, BadZipFile, zlib.error):
+            pass  # a damaged file is written again
+    prepared = _prepare(recipe, Path(data), tokenizer)
     if path is not None:
-        _write(made, path)
-    return made
+        _write(prepared, path)
+    return prepared
 
 
-def _make(recipe: Recipe, data: Path, subwords: Subwords) -> TrainingData:
+def _prepare(recipe: Recipe, data: Path, tokenizer: WordTokenizer) -> PreparedData:
     corpora = load_part(recipe.data, data, "train")
     if not corpora:
-        raise OnomaError("the recipe has no train data: name the 'train' split of a corpus in data.corpora")
+        raise OnomaError("the recipe has no train data. Fix: name the 'train' split of a corpus in data.corpora")
     if not any(document.entities for corpus in corpora for document in corpus):
-        raise OnomaError("the train data has no mention: there is nothing to learn")
+        raise OnomaError("the train data has no mentions, so there is nothing to learn")
     types = joint_types(corpora)
     examples, counts = make_examples(
-        [packed(corpus, recipe.data) for corpus in corpora],
+        [join_for_windows(corpus, recipe.data) for corpus in corpora],
         {one.name: number for number, one in enumerate(types)},
-        subwords,
+        tokenizer,
         max_tokens=recipe.max_tokens,
         overlap=recipe.overlap,
-        drop_empty=recipe.data.drop_empty,
+        drop_empty=recipe.data.drop_empty_windows,
     )
-    return TrainingData(examples, counts, types, [corpus.name for corpus in corpora])
+    return PreparedData(examples, counts, types, [corpus.name for corpus in corpora])
 
 
-def _key(recipe: Recipe, data: Path, subwords: Subwords) -> str:
-    """What the examples depend on, as a name."""
-    shared = recipe.data.model_dump(include={"names", "language", "windows", "drop_empty"})
+def _key(recipe: Recipe, data: Path, tokenizer: WordTokenizer) -> str:
+    """A digest of everything that the examples depend on."""
+    shared = recipe.data.model_dump(include={"names", "language", "windows", "drop_empty_windows"})
     trained = [one for one in recipe.data.corpora if one.train is not None]
-    parts: list[Any] = [FORM, shared, recipe.max_tokens, recipe.overlap]
-    parts += [_told(one) for one in trained]
+    parts: list[Any] = [FORMAT, shared, recipe.max_tokens, recipe.overlap]
+    parts += [_corpus_key(one) for one in trained]
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode())
-    vocabulary = sorted(subwords.tokenizer.get_vocab().items())
-    digest.update(json.dumps([vocabulary, subwords.tokenizer.encode(PROBE).ids]).encode())
-    for path in [*sorted(OURS.glob("*.yaml")), *(path for one in trained for path in _files(data, one))]:
+    vocabulary = sorted(tokenizer.tokenizer.get_vocab().items())
+    digest.update(json.dumps([vocabulary, tokenizer.tokenizer.encode(PROBE).ids]).encode())
+    for path in [*sorted(OWN_FOLDER.glob("*.yaml")), *(path for one in trained for path in _files(data, one))]:
         digest.update(path.read_bytes())
     return digest.hexdigest()[:24]
 
 
-def _told(one: CorpusRecipe) -> dict[str, Any]:
-    """What a recipe says of a corpus, as far as examples depend on it; where a folder lies does not matter."""
-    values = one.model_dump(exclude={"test", "share", "dev_limit"} | (set() if one.broader else {"broader"}))
+def _corpus_key(one: CorpusRecipe) -> dict[str, Any]:
+    """The settings of a corpus that examples depend on; where its folder lies does not matter."""
+    values = one.model_dump(exclude={"test", "weight", "dev_limit"})
     return values | {"path": Path(one.path).name if Path(one.path).is_absolute() else one.path}
 
 
 def _files(data: Path, one: CorpusRecipe) -> list[Path]:
-    """What is read of a corpus: its train split, and what names and describes its types."""
+    """The files of a corpus that examples depend on: its train split, and names and descriptions of its types."""
     folder = data / one.path
     split = find_splits(folder).get(one.train or "")
     own = [split] if split is not None and Path(split).is_file() else []
     return [Path(path) for path in own] + [path for path in sorted(folder.glob("*")) if path.stem in ("meta", "types")]
 
 
-def _write(made: TrainingData, path: Path) -> None:
-    known: dict[int, int] = {}  # examples of a corpus mostly share one array
-    arrays: list[NDArray[np.int64]] = []
-    for example in made.examples:
-        if id(example.known) not in known:
-            known[id(example.known)] = len(arrays)
-            arrays.append(example.known)
+def _write(prepared: PreparedData, path: Path) -> None:
+    known = _Shared([id(one.known) for one in prepared.examples], [one.known for one in prepared.examples])
+    texts = _Shared([id(one.text) for one in prepared.examples], [one.text for one in prepared.examples])
     about = {
-        "counts": asdict(made.counts),
-        "corpora": made.corpora,
-        "types": [[one.name, one.description, list(one.examples)] for one in made.types],
+        "counts": asdict(prepared.counts),
+        "corpora": prepared.corpora,
+        "types": [[one.name, one.description, list(one.examples)] for one in prepared.types],
+        "texts": texts.values,
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(f".{os.getpid()}.partial")
     stored: dict[str, Any] = {
         "about": np.frombuffer(json.dumps(about).encode(), np.uint8),
-        "corpus": np.array([example.corpus for example in made.examples], np.int32),
-        "known": np.array([known[id(example.known)] for example in made.examples], np.int32),
-        **_joined("ids", [example.pieces.ids for example in made.examples]),
-        **_joined("counts", [example.pieces.counts for example in made.examples]),
-        **_joined("gold", [example.gold.ravel() for example in made.examples]),
-        **_joined("sets", arrays),
+        "corpus": np.array([example.corpus for example in prepared.examples], np.int32),
+        "known": known.places,
+        "text": texts.places,
+        **_joined("ids", [example.tokens.ids for example in prepared.examples]),
+        **_joined("counts", [example.tokens.counts for example in prepared.examples]),
+        **_joined("gold", [example.gold.ravel() for example in prepared.examples]),
+        **_joined("words", [example.words.ravel() for example in prepared.examples]),
+        **_joined("sets", known.values),
     }
-    with open(temporary, "wb") as file:
+    with atomic_write_bytes(path) as file:
         np.savez_compressed(file, **stored)
-    temporary.replace(path)
+
+
+class _Shared:
+    """Values of which many are the same object: each once, and the place of each."""
+
+    def __init__(self, identities: Sequence[int], values: Sequence[Any]) -> None:
+        places: dict[int, int] = {}
+        self.values: list[Any] = []
+        for identity, value in zip(identities, values, strict=True):
+            if identity not in places:
+                places[identity] = len(self.values)
+                self.values.append(value)
+        self.places = np.array([places[identity] for identity in identities], np.int32)
 
 
 def _joined(name: str, parts: Sequence[NDArray[Any]]) -> dict[str, NDArray[np.int32]]:
-    """Arrays in a row, and where each ends."""
+    """Arrays concatenated, and the end of each."""
     return {
         name: np.concatenate([np.zeros(0, np.int32), *parts]).astype(np.int32),
-        f"{name}_ends": np.cumsum([len(part) for part in parts]).astype(np.int32),
+        f"{name}_ends": np.cumsum([len(part) for part in parts]).astype(np.int64),
     }
 
 
-def _read(path: Path) -> TrainingData:
+def _read(path: Path) -> PreparedData:
     with np.load(path, allow_pickle=False) as file:
         stored = {name: file[name] for name in file.files}
     about = json.loads(stored["about"].tobytes())
-    ids, counts, gold, sets = (_split(stored, name) for name in ("ids", "counts", "gold", "sets"))
+    ids, counts, gold, words, sets = (_split(stored, name) for name in ("ids", "counts", "gold", "words", "sets"))
     sets = [one.astype(np.int64) for one in sets]
-    rows = zip(ids, counts, gold, stored["known"].tolist(), stored["corpus"].tolist(), strict=True)
-    return TrainingData(
-        [Example(Pieces(i, c), g.astype(np.int64).reshape(-1, 3), sets[k], corpus) for i, c, g, k, corpus in rows],
-        ExampleCounts(**about["counts"]),
-        [EntityType(name, description, tuple(examples)) for name, description, examples in about["types"]],
-        about["corpora"],
-    )
+    columns = (ids, counts, gold, words, stored["known"].tolist(), stored["corpus"].tolist(), stored["text"].tolist())
+    examples = [
+        Example(
+            WordTokenIds(i, c), g.astype(np.int64).reshape(-1, 3), sets[k], corpus, about["texts"][t], w.reshape(-1, 2)
+        )
+        for i, c, g, w, k, corpus, t in zip(*columns, strict=True)
+    ]
+    types = [EntityType(name, description, tuple(shown)) for name, description, shown in about["types"]]
+    return PreparedData(examples, ExampleCounts(**about["counts"]), types, about["corpora"])
 
 
 def _split(stored: dict[str, NDArray[Any]], name: str) -> list[NDArray[np.int32]]:
     edges = [0, *stored[f"{name}_ends"].tolist()]
-    return [stored[name][begin:end] for begin, end in pairwise(edges)]
+    return [stored[name][start:end] for start, end in pairwise(edges)]

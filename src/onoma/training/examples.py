@@ -3,83 +3,108 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from onoma.batches import slice_windows
 from onoma.entities import Corpus, Document
-from onoma.subwords import Pieces, Subwords
-from onoma.text import align, cut_windows, sentence_starts
+from onoma.inputs.packing import PackedTexts, WindowedTexts
+from onoma.inputs.tokenizer import WordTokenIds, WordTokenizer
+from onoma.text.alignment import align, mention_words
+from onoma.text.words import Spans
 
-_TOGETHER = 512  # documents tokenised in one call
+Integers = NDArray[np.int64]
+
+_DOCUMENTS_AT_ONCE = 512
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
     """A window for training."""
 
-    pieces: Pieces
-    gold: NDArray[np.int64]  # (mentions, 3): first word, last word, number of the type
-    known: NDArray[np.int64]  # numbers of the types whose annotation is complete here
+    tokens: WordTokenIds
+    gold: Integers  # (mentions, 3): first word, last word, number of the type
+    known: Integers  # numbers of the types whose annotation is complete here
     corpus: int
-    hard: NDArray[np.int64] | None = None  # (spans, 2): spans that are no mention but look like one
+    text: str = ""  # of the document
+    words: Spans = field(default_factory=lambda: np.zeros((0, 2), np.int32))  # offsets of the words in the text
+    hard_negatives: Integers | None = None  # (spans, 2): spans that look like mentions but are none
 
 
 @dataclass(frozen=True, slots=True)
 class ExampleCounts:
-    """What became of the mentions, for the log."""
+    """What became of documents and mentions, for the metrics of a run."""
 
     windows: int
-    dropped_windows: int  # without a mention, or without a type of which anything is known
+    dropped_windows: int  # without a mention, or without any annotated type
     mentions: int
-    split_words: int  # words that a mention began or ended in
-    cut_mentions: int  # longer than the overlap and cut by a window's edge in every window
+    split_words: int  # words inside which a mention starts or ends
+    cut_mentions: int  # longer than the overlap, and cut by the edge of every window
 
 
 def make_examples(
     corpora: Sequence[Corpus],
     type_numbers: dict[str, int],
-    subwords: Subwords,
+    tokenizer: WordTokenizer,
     *,
     max_tokens: int,
     overlap: int,
     drop_empty: bool,
 ) -> tuple[list[Example], ExampleCounts]:
-    """Cut corpora into training windows. Words come from our own segmenter, as in use."""
+    """Cut corpora into training windows, with the same words and windows as in extraction."""
     examples: list[Example] = []
     dropped = mentions = splits = cut = 0
     for number, corpus in enumerate(corpora):
-        everything = np.array(sorted(type_numbers[name] for name in corpus.labels), np.int64)
-        for together in _chunks(corpus.documents, _TOGETHER):
-            documents = [replace(document, words=None) for document in together]
-            alignments = [align(document) for document in documents]
-            texts = zip((document.text for document in documents), (one.words for one in alignments), strict=True)
-            for document, alignment, pieces in zip(documents, alignments, subwords.split(texts), strict=True):
-                known = everything
-                if document.annotated is not None:
-                    known = np.array(sorted(type_numbers[name] for name in document.annotated), np.int64)
-                kinds = np.array([type_numbers[entity.label] for entity in document.entities], np.int64)
-                gold = np.concatenate([alignment.mentions.astype(np.int64), kinds[:, None]], axis=1)
-                gold = gold[gold[:, 0] >= 0]
-                windows = cut_windows(
-                    pieces.counts, max_tokens - 2, overlap, sentence_starts(document.text, alignment.words)
-                )
-                seen = np.zeros(len(gold), np.bool_)
-                parts = zip(slice_windows(pieces, windows), windows.start, windows.end, strict=True)
-                for part, start, end in parts:
-                    inside = (gold[:, 0] >= start) & (gold[:, 1] < end)
-                    seen |= inside
-                    if (drop_empty and not inside.any()) or not len(known):
-                        dropped += 1
-                        continue
-                    examples.append(Example(part, gold[inside] - [start, start, 0], known, number))
-                mentions += len(gold)
-                splits += alignment.splits
-                cut += int(np.count_nonzero(~seen))
+        all_types = np.array(sorted(type_numbers[name] for name in corpus.labels), np.int64)
+        for documents in _chunks(corpus.documents):
+            alignments = [align(replace(document, words=None)) for document in documents]
+            packed = PackedTexts.pack([one.text for one in documents], [one.words for one in alignments])
+            windowed = WindowedTexts.cut(packed, tokenizer, max_tokens, overlap)
+            gold = [
+                _gold(document, windowed.packed.words_of(place), type_numbers)
+                for place, document in enumerate(documents)
+            ]
+            seen = [np.zeros(len(rows), np.bool_) for rows in gold]
+            known = [
+                all_types
+                if document.annotated is None
+                else np.array(sorted(type_numbers[name] for name in document.annotated), np.int64)
+                for document in documents
+            ]
+            for place, start, end, tokens, words in _windows(windowed):
+                inside = (gold[place][:, 0] >= start) & (gold[place][:, 1] < end)
+                seen[place] |= inside
+                if (drop_empty and not inside.any()) or not len(known[place]):
+                    dropped += 1
+                    continue
+                rows = gold[place][inside] - np.array([start, start, 0])
+                examples.append(Example(tokens, rows, known[place], number, documents[place].text, words))
+            mentions += sum(map(len, gold))
+            splits += sum(alignment.splits for alignment in alignments)
+            cut += sum(int(np.count_nonzero(~one)) for one in seen)
     return examples, ExampleCounts(len(examples), dropped, mentions, splits, cut)
 
 
-def _chunks(items: Sequence[Document], size: int) -> Iterable[Sequence[Document]]:
-    return (items[start : start + size] for start in range(0, len(items), size))
+def _gold(document: Document, words: Spans, type_numbers: dict[str, int]) -> Integers:
+    """The mentions of a document as rows (first word, last word, type)."""
+    edges = np.array([(one.start, one.end) for one in document.entities], np.int32).reshape(-1, 2)
+    kinds = np.array([type_numbers[one.label] for one in document.entities], np.int64)
+    spans = mention_words(words, edges[:, 0], edges[:, 1]).astype(np.int64)
+    rows = np.concatenate([spans, kinds[:, None]], axis=1)
+    return rows[rows[:, 0] >= 0]
+
+
+def _windows(texts: WindowedTexts) -> Iterable[tuple[int, int, int, WordTokenIds, Spans]]:
+    """The document of each window, its first word and the one behind its last, its tokens, and the offsets of words."""
+    packed, counts = texts.packed, np.diff(texts.token_edges).astype(np.int32)
+    documents = packed.text_of(texts.windows.start).tolist()
+    for document, start, end in zip(documents, texts.windows.start.tolist(), texts.windows.end.tolist(), strict=True):
+        ids = texts.token_ids[texts.token_edges[start] : texts.token_edges[end]]
+        first = int(packed.edges[document])
+        yield document, start - first, end - first, WordTokenIds(ids, counts[start:end]), packed.words[start:end]
+
+
+def _chunks(documents: Sequence[Document]) -> Iterable[Sequence[Document]]:
+    size = _DOCUMENTS_AT_ONCE
+    return (documents[start : start + size] for start in range(0, len(documents), size))

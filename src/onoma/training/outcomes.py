@@ -1,4 +1,4 @@
-"""What a protocol gives: scores of corpora, as a table, as results.json and as curves."""
+"""Results of a protocol: scores per corpus, as a table, as results.json and as curves."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
 from onoma import __version__
-from onoma.data.files import atomic_write
 from onoma.evaluation.curves import Point
+from onoma.files import atomic_write
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -23,7 +23,7 @@ MEASURES = ("precision", "recall", "f1")
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """The strict scores on a split of a corpus, in percent; their means, where there are several samples."""
+    """The strict scores on a split of a corpus, in percent; their means if there are several samples."""
 
     corpus: str
     split: str
@@ -31,7 +31,7 @@ class Value:
     recall: float
     f1: float
     spread: float | None = None  # standard deviation of F1 over samples
-    sentences: int | None = None  # that were trained on, where they are few
+    sentences: int | None = None  # of training, in few-shot runs
     samples: tuple[float, ...] = ()  # the F1 of each
 
     @classmethod
@@ -44,7 +44,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The values of a protocol and what they were reached with."""
+    """The values of a protocol, with system, encoder and seeds."""
 
     protocol: str
     system: str
@@ -54,7 +54,7 @@ class Outcome:
 
     @property
     def corpora(self) -> list[str]:
-        """The names of the corpora that were measured on."""
+        """The names of the test corpora."""
         return list(dict.fromkeys(one.corpus for one in self.values))
 
     def means(self) -> list[dict[str, Any]]:
@@ -77,7 +77,7 @@ class Outcome:
         return curves
 
     def write(self, folder: str | os.PathLike[str], command: str) -> Path:
-        """Write results.json into a folder, with the command that gave them, and return its path."""
+        """Write results.json into a folder, with the command, and return its path."""
         results = {
             "protocol": self.protocol,
             "system": self.system,
@@ -96,7 +96,7 @@ class Outcome:
 
 
 def spread(values: Sequence[float]) -> float | None:
-    """The standard deviation of a sample; of a single value, it is not known."""
+    """The standard deviation of a sample; None for a single value."""
     return stdev(values) if len(values) > 1 else None
 
 
@@ -107,7 +107,7 @@ def render_outcome(outcome: Outcome) -> Table:
 
 
 def _by_split(outcome: Outcome) -> Table:
-    """A row a corpus, with the scores on dev beside those on test."""
+    """One row per corpus, with the scores on dev and on test."""
     table = _table(f"{outcome.protocol}: strict scores")
     found = {(one.corpus, one.split): one for one in outcome.values}
     splits = list(dict.fromkeys(one.split for one in outcome.values))
@@ -125,7 +125,7 @@ def _by_split(outcome: Outcome) -> Table:
 
 
 def _by_sentences(outcome: Outcome) -> Table:
-    """A row for each corpus and number of sentences."""
+    """One row per corpus and number of sentences."""
     count = max(len(one.samples) for one in outcome.values)
     table = _table(f"{outcome.protocol}: strict scores on test, samples: {count}")
     for column in ("sentences", "P", "R", "F1", "± F1"):
@@ -155,4 +155,4 @@ def _table(title: str) -> Table:
 def _plain(name: str) -> Any:
     from rich.text import Text
 
-    return Text(name)  # a name may look like rich's markup
+    return Text(name)  # a name may look like markup of rich

@@ -1,16 +1,20 @@
-"""A progress bar for training: loss, dev F1, the best so far and the time left."""
+"""Progress of training: a bar on a terminal, else a line every few seconds."""
 
 from __future__ import annotations
 
+import math
+import time
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+SECONDS_BETWEEN_LINES = 10.0
 
-class ProgressBar(TrainerCallback):
-    """Shows training on the terminal; prints a line an evaluation where there is no terminal."""
+
+class ProgressReporter(TrainerCallback):
+    """Shows step, loss, dev score, the best score so far and the remaining time on stderr."""
 
     def __init__(self, stage: str = "training") -> None:
         self.stage = stage
@@ -24,16 +28,26 @@ class ProgressBar(TrainerCallback):
             console=self.console,
             disable=not self.console.is_terminal,
         )
-        self.loss = self.f1 = float("nan")
+        self.loss: float | None = None
+        self.score: str | None = None  # of the last evaluation
+        self.best: float | None = None
+        self.started = self.printed = time.monotonic()
+        self.first_step = 0
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
-        """Start at the step where a resumed run goes on."""
+        """Start at the step at which a resumed run continues."""
         self.task = self.progress.add_task(self.stage, total=state.max_steps, completed=state.global_step)
+        self.started = self.printed = time.monotonic()
+        self.first_step, self.best = state.global_step, state.best_metric
+        if state.global_step:
+            self._print(f"{self.stage}: resuming at step {state.global_step} of {state.max_steps}")
         self.progress.start()
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
-        """One step further."""
+        """Advance by one step."""
         self.progress.update(self.task, completed=state.global_step)
+        if not self.console.is_terminal and time.monotonic() - self.printed >= SECONDS_BETWEEN_LINES:
+            self._print_line(state)
 
     def on_log(
         self,
@@ -45,13 +59,45 @@ class ProgressBar(TrainerCallback):
     ) -> None:
         """Show what was logged."""
         logs = logs or {}
-        self.loss, self.f1 = logs.get("loss", self.loss), logs.get("eval_f1", self.f1)
-        best = max(state.best_metric or 0.0, logs.get("eval_f1", 0.0))
-        words = f"{self.stage}: loss {self.loss:.3f}  dev F1 {self.f1:.2f}  best {best:.2f}"
-        self.progress.update(self.task, description=words)
-        if "eval_f1" in logs and not self.console.is_terminal:
-            self.console.print(f"step {state.global_step}/{state.max_steps}  {words}", highlight=False)
+        monitored = f"eval_{args.metric_for_best_model}"
+        self.loss = logs.get("loss", self.loss)
+        if monitored in logs:
+            value = logs[monitored]
+            known = value if self.best is None else self.best
+            self.score = f"dev {args.metric_for_best_model} {value:.2f}"
+            self.best = max(known, value) if args.greater_is_better else min(known, value)
+        self.progress.update(self.task, description=self._describe())
+        if monitored in logs and not self.console.is_terminal:
+            self._print_line(state)
 
     def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         """Leave the terminal as it was."""
         self.progress.stop()
+
+    def _describe(self) -> str:
+        parts = [self.stage]
+        if self.loss is not None:
+            parts.append(f"loss {self.loss:.3f}" if math.isfinite(self.loss) else "loss not finite")
+        if self.score is not None:
+            parts.append(f"{self.score}, best {self.best:.2f}")
+        return ", ".join(parts)
+
+    def _print_line(self, state: TrainerState) -> None:
+        self.printed = time.monotonic()
+        done = state.global_step - self.first_step
+        left = (self.printed - self.started) / max(done, 1) * (state.max_steps - state.global_step)
+        line = f"{self._describe()}, step {state.global_step} of {state.max_steps}, {_duration(left)} left"
+        self._print(line)
+
+    def _print(self, line: str) -> None:
+        self.console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def report_finished(stage: str) -> None:
+    """Say that a stage was finished before an interruption, and is not trained again."""
+    Console(stderr=True).print(f"{stage}: finished before, its weights are loaded", highlight=False, soft_wrap=True)
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

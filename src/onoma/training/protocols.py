@@ -1,13 +1,13 @@
-"""Protocols: what is trained on what, and measured where.
+"""Protocols: what a model is trained on, and what it is tested on.
 
-Each is a recipe made from a recipe, so that every run can be looked at and repeated by itself:
+Each protocol derives recipes from a recipe, so that every run can be inspected and repeated by itself:
 
 - joint: one model for all corpora of a recipe (the recipe as it is);
-- zero-shot: corpora are left out of training and only measured on;
-- few-shot: a trained model is shown a few sentences of a corpus; repeated with other sentences;
-- learning curve: the same with more and more sentences.
+- zero-shot: some corpora are excluded from training and used for testing only;
+- few-shot: a trained model is fine-tuned on a few sentences of a corpus; repeated with other sentences;
+- learning curve: the same with increasing numbers of sentences.
 
-Runs that are finished are not trained again.
+Finished runs are not trained again.
 """
 
 from __future__ import annotations
@@ -19,12 +19,11 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from onoma.config import ModelConfig
 from onoma.data.corpora import find_splits, read_info
 from onoma.errors import OnomaError
-from onoma.hub import find_model
+from onoma.models.folder import open_single
 from onoma.training import train
-from onoma.training.loading import load_part
+from onoma.training.corpora import load_part
 from onoma.training.outcomes import Outcome, Value
 from onoma.training.recipe import CorpusRecipe, Recipe, load_recipe
 from onoma.training.run import METRICS
@@ -32,16 +31,16 @@ from onoma.training.run import METRICS
 AnyPath = str | os.PathLike[str]
 SHOTS, SAMPLES = 20, 3
 CURVE = (20, 50, 100, 200, 500)
-FEW_SHOT_STEPS = 120  # with 20 sentences; with more of them, more
+FEW_SHOT_STEPS = 120  # for 20 sentences; more for more sentences
 FEW_SHOT_SETTINGS: dict[str, Any] = {
     "batch_size": 8,
-    "accumulation": 1,
+    "gradient_accumulation_steps": 1,
     "checkpoints": False,
-    "average": 0.0,
-    "type_dropout": 0.0,
-    "threshold_on": "paper",
-    "workers": 0,
-    "graphs": False,  # so few steps are not worth recording
+    "ema_decay": 0.0,
+    "description_dropout": 0.0,
+    "threshold_from": "paper",
+    "dataloader_workers": 0,
+    "cuda_graphs": False,  # not worthwhile for so few steps
 }
 
 
@@ -53,7 +52,7 @@ def joint(recipe: Recipe, *, output: AnyPath, data: AnyPath) -> Outcome:
 
 
 def zero_shot(recipe: Recipe, corpora: Sequence[str], *, output: AnyPath, data: AnyPath) -> Outcome:
-    """Train without some corpora, all left out at once; the scores on the test data of each of them."""
+    """Train without some corpora, all excluded at once; the scores on the test data of each of them."""
     changed = leave_out(recipe, corpora)
     left = [_named(changed, name) for name in dict.fromkeys(corpora)]
     for one in left:
@@ -76,10 +75,10 @@ def learning_curve(
     keep_models: bool = False,
     on_run: Callable[[str], None] = lambda text: None,
 ) -> Outcome:
-    """Go on from a trained model with more and more sentences of each corpus; with a single size it is few-shot.
+    """Fine-tune a trained model on increasing numbers of sentences of each corpus; with one size it is few-shot.
 
-    The runs lie in OUTPUT/CORPUS/SENTENCES-SAMPLE. Their models are removed when they have been measured, because
-    there are many; `recipe.yaml` stays, with which each can be trained again. `on_run` is told what comes next.
+    The runs are written to OUTPUT/CORPUS/SENTENCES-SAMPLE. Their models are removed after testing, because there are
+    many; `recipe.yaml` is kept, with which each can be trained again. `on_run` is called before each run.
     """
     model, sizes = _find_start(recipe, start), sorted(set(sizes))
     chosen = [_named(recipe, name) for name in dict.fromkeys(corpora)]
@@ -102,16 +101,16 @@ def learning_curve(
 
 
 def leave_out(recipe: Recipe, corpora: Sequence[str]) -> Recipe:
-    """The recipe with some corpora, given by path or name, only measured on."""
+    """The recipe with some corpora, given by path or name, used for testing only."""
     left = [_named(recipe, name).path for name in corpora]
     changed = [
         one.model_copy(update={"train": None, "dev": None, "test": one.test or "test"}) if one.path in left else one
         for one in recipe.data.corpora
     ]
     if all(one.train is None for one in changed):
-        raise OnomaError("with these corpora left out there is nothing to train on")
+        raise OnomaError("without these corpora there is nothing to train on")
     if all(one.dev is None for one in changed):
-        raise OnomaError("with these corpora left out there is no dev data to choose the model on")
+        raise OnomaError("without these corpora there is no dev data to choose the model on")
     return recipe.model_copy(update={"data": recipe.data.model_copy(update={"corpora": changed})})
 
 
@@ -124,33 +123,35 @@ def few_shot(
     sample: int = 0,
     steps: int = FEW_SHOT_STEPS,
 ) -> Recipe:
-    """Go on from a trained model with some sentences of a corpus, and nothing else.
+    """Fine-tune a trained model on some sentences of a corpus, and nothing else.
 
-    There is no development data in this setting: the number of steps is fixed, the last model is taken, and its
-    decisions are those that were trained (detected with more than half a chance, nearer to a type than to nothing).
+    There is no development data in this setting: the number of steps is fixed, the last weights are used, and
+    decisions are those of the paper (no threshold is chosen).
     """
     one = _named(recipe, corpus)
     split = one.train or "train"
     few = CorpusRecipe(
         path=one.path,
         train=split,
-        dev=split,  # the same sentences: only the scale of scores is fitted on them, which changes no decision
+        dev=split,  # the same sentences: they only calibrate scores, which changes no decision
         test=one.test or "test",
         limit=sentences,
         dev_limit=sentences,
-        sample=sample,
+        sample_seed=sample,
         names=one.names,
     )
     total = round(steps * max(1.0, (sentences / SHOTS) ** 0.3))
-    data = recipe.data.model_copy(update={"corpora": [few], "sampling": "proportional", "cap": None, "draws": None})
-    settings = FEW_SHOT_SETTINGS | {"max_steps": total, "evaluate_every": total}  # only at the end
+    data = recipe.data.model_copy(
+        update={"corpora": [few], "sampling": "proportional", "size_cap": None, "samples_per_epoch": None}
+    )
+    settings = FEW_SHOT_SETTINGS | {"max_steps": total, "eval_steps": total}  # only at the end
     return recipe.model_copy(
         update={
             "start": os.fspath(start),
-            "detector": None,
+            "parts": {},
             "seed": recipe.seed + sample,
             "data": data,
-            "options": {name: value for name, value in recipe.options.items() if name != "mined"},
+            "options": {name: value for name, value in recipe.options.items() if name != "hard_negatives"},
             "training": recipe.training.model_copy(update=settings),
             "stages": {},
         }
@@ -158,13 +159,14 @@ def few_shot(
 
 
 def load_few_shot(recipe: AnyPath, changes: Sequence[str] = ()) -> Recipe:
-    """Read a recipe for few-shot runs. Changes to what these set themselves would be lost; they are an error."""
-    own = {"start", "detector", "stages", "options.mined", "training.max_steps", "training.evaluate_every"}
-    own |= {"data.sampling", "data.cap", "data.draws", *(f"training.{name}" for name in FEW_SHOT_SETTINGS)}
+    """Read a recipe for few-shot runs; changes of values that the protocol sets are an error."""
+    own = {"start", "parts", "stages", "options.hard_negatives", "training.max_steps", "training.eval_steps"}
+    own |= {"data.sampling", "data.size_cap", "data.samples_per_epoch"}
+    own |= {f"training.{name}" for name in FEW_SHOT_SETTINGS}
     for change in changes:
         key = change.partition("=")[0]
         if key in own or key.startswith("stages."):
-            raise OnomaError(f"--set {key}: this protocol sets it itself; --steps is the length of its runs")
+            raise OnomaError(f"--set {key}: the protocol sets this value. Fix: use --steps for the length of runs")
     return load_recipe(recipe, changes)
 
 
@@ -175,10 +177,10 @@ def _run(recipe: Recipe, folder: Path, data: AnyPath) -> dict[str, Any]:
 
 
 def _run_one_of_many(recipe: Recipe, folder: Path, data: AnyPath, keep_model: bool) -> dict[str, Any]:
-    """A run whose model is only needed until it is measured, unless somebody wants to have it."""
+    """A run whose model is removed after testing, unless it is to be kept."""
     done, model = folder / METRICS, folder / "model"
     if keep_model and not model.exists():
-        done.unlink(missing_ok=True)  # it was measured and removed before
+        done.unlink(missing_ok=True)  # it was tested and removed before
     known = done.is_file()
     metrics = _run(recipe, folder, data)
     if not known and not keep_model and os.environ.get("RANK", "0") == "0":
@@ -192,40 +194,39 @@ def _outcome(protocol: str, recipe: Recipe, values: Iterable[Value], seeds: Iter
 
 
 def _find_start(recipe: Recipe, start: AnyPath) -> Path:
-    """The folder of the model to start from, which may be given as a run's."""
-    model = find_model(start)
-    system = ModelConfig.load(model).system
-    if system != recipe.system:
-        raise OnomaError(f"{start} is a model of {system}, but the recipe trains {recipe.system}")
-    return model
+    """The folder of the model to start from; the folder of a run is accepted, too."""
+    model = open_single(start, "start from")
+    if model.config.system != recipe.system:
+        raise OnomaError(f"{start} is a model of {model.config.system}, but the recipe trains {recipe.system}")
+    return model.path
 
 
 def _require_test(one: CorpusRecipe, data: AnyPath) -> None:
     wanted = one.test or "test"
     if wanted not in find_splits(Path(data) / one.path):
-        raise OnomaError(f"{one.path} has no split {wanted!r} to measure on; name it as 'test' of this corpus")
+        raise OnomaError(f"{one.path} has no split {wanted!r} to test on. Fix: name it as 'test' of this corpus")
 
 
 def _require_sentences(recipe: Recipe, data: AnyPath) -> None:
-    """Fewer sentences than asked for would make a false point of a curve."""
+    """With fewer sentences than asked for, a point of the curve would be wrong."""
     (one,) = recipe.data.corpora
     (corpus,) = load_part(recipe.data, Path(data), "train")
     if len(corpus) < (one.limit or 0):
-        raise OnomaError(f"{one.path} has only {len(corpus)} sentences to train on, {one.limit} are asked for")
+        raise OnomaError(f"{one.path} has only {len(corpus)} sentences to train on, but {one.limit} are asked for")
 
 
 def _name(one: CorpusRecipe, data: AnyPath) -> str:
-    """What the corpus calls itself, as in the metrics of a run."""
+    """The corpus's own name, as in the metrics of a run."""
     return read_info(Path(data) / one.path).name
 
 
 def _named(recipe: Recipe, corpus: str) -> CorpusRecipe:
-    """The corpus of a recipe with this path, or with this folder name if only one has it."""
+    """The corpus of a recipe with this path, or with this folder name if it is unique."""
     found = [one for one in recipe.data.corpora if corpus in (one.path, Path(one.path).name)]
     if not found:
         names = ", ".join(Path(one.path).name for one in recipe.data.corpora)
         raise OnomaError(f"the recipe has no corpus {corpus!r}; it has: {names}")
     paths = list(dict.fromkeys(one.path for one in found))
     if len(paths) > 1 and corpus not in paths:
-        raise OnomaError(f"the recipe has several corpora {corpus!r}: say which, {' or '.join(paths)}")
+        raise OnomaError(f"the recipe has several corpora {corpus!r}. Fix: give the path, {' or '.join(paths)}")
     return next(one for one in found if one.path == (corpus if corpus in paths else paths[0]))

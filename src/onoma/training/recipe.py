@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import Any, Literal
@@ -11,11 +11,34 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt, ValidationError
 
-from onoma.config import ModelConfig
 from onoma.entities import EntityType
 from onoma.errors import OnomaError
-from onoma.systems.binder.options import BinderOptions
-from onoma.systems.suner.options import STAGES, SunerOptions
+from onoma.models.config import CATCH_ALL_LABELS, ModelConfig
+from onoma.systems.registry import SYSTEMS, get_system
+
+RENAMED = {
+    "training.rate": "training.learning_rate",
+    "training.head_rate": "training.head_learning_rate",
+    "training.accumulation": "training.gradient_accumulation_steps",
+    "training.warmup": "training.warmup_ratio",
+    "training.average": "training.ema_decay",
+    "training.graphs": "training.cuda_graphs",
+    "training.evaluate_every": "training.eval_steps",
+    "training.minutes": "training.max_minutes",
+    "training.workers": "training.dataloader_workers",
+    "training.type_dropout": "training.description_dropout",
+    "training.threshold_on": "training.threshold_from",
+    "data.draws": "data.samples_per_epoch",
+    "data.most_types": "data.max_types_per_batch",
+    "data.cap": "data.size_cap",
+    "data.drop_empty": "data.drop_empty_windows",
+    "data.corpora.share": "data.corpora.weight",
+    "data.corpora.sample": "data.corpora.sample_seed",
+    "data.corpora.known": "data.corpora.annotation",
+    "data.corpora.broader": "data.corpora.broader_types",
+    "detector": "parts.detector",
+}
+"""Former keys of recipes, and what they are called now."""
 
 
 class _Strict(BaseModel):
@@ -23,20 +46,20 @@ class _Strict(BaseModel):
 
 
 class CorpusRecipe(_Strict):
-    """Where documents come from: a corpus folder (below `--data`, or with ./ or ../ beside the recipe), its splits."""
+    """A corpus: its folder (below `--data`, or with ./ or ../ relative to the recipe) and its splits."""
 
     path: str
-    train: str | None = "train"  # None: the corpus is only measured on
+    train: str | None = "train"  # None: the corpus is only used for evaluation
     dev: str | None = "dev"
     test: str | None = "test"
-    dev_share: float = Field(default=0.1, gt=0, lt=1)  # cut from train where there is no dev split
-    limit: PositiveInt | None = None  # documents of train, chosen by chance
-    sample: NonNegativeInt = 0  # another number, another choice
-    dev_limit: PositiveInt | None = None  # documents of dev, likewise
-    names: Literal["inventory", "natural", "labels"] | None = None  # other than the others have
-    known: Literal["all", "together"] = "all"  # which types a document says something of; see `partly_known`
-    broader: dict[str, list[str]] = {}  # a type: narrower ones, whose mentions become mentions of it as well
-    share: float = Field(default=1.0, gt=0)  # how much more often its windows are drawn than its size says
+    dev_share: float = Field(default=0.1, gt=0, lt=1)  # of train, if there is no dev split
+    limit: PositiveInt | None = None  # random documents of train
+    sample_seed: NonNegativeInt = 0  # of this choice
+    dev_limit: PositiveInt | None = None  # random documents of dev
+    names: Literal["inventory", "natural", "labels"] | None = None  # if different from the other corpora
+    annotation: Literal["complete", "by_cooccurrence"] = "complete"  # see `restrict_annotation`
+    broader_types: dict[str, list[str]] = {}  # type -> narrower types, whose mentions become mentions of it, too
+    weight: float = Field(default=1.0, gt=0)  # factor of the probability of drawing its windows
 
 
 class DataRecipe(_Strict):
@@ -46,114 +69,102 @@ class DataRecipe(_Strict):
     names: Literal["inventory", "natural", "labels"] = "inventory"
     language: str | None = None
     windows: Literal["across", "sentence"] = "across"
-    drop_empty: bool = True  # windows without an entity are left out of training, as BINDER does
+    drop_empty_windows: bool = True  # train without windows that have no mention, as BINDER does
     sampling: Literal["proportional", "uniform"] | PositiveFloat = "proportional"
-    cap: PositiveInt | None = None
-    draws: PositiveInt | None = None  # windows an epoch; by default as many as there are
-    most_types: PositiveInt | None = None  # asked in one batch; more are sampled
+    size_cap: PositiveInt | None = None
+    samples_per_epoch: PositiveInt | None = None  # windows; by default as many as there are
+    max_types_per_batch: PositiveInt | None = None  # others are sampled
 
 
 class TrainingRecipe(_Strict):
-    """The optimiser's side."""
+    """Optimisation and evaluation."""
 
     epochs: PositiveFloat = 20
     max_steps: int = -1
-    minutes: PositiveFloat | None = None  # training ends then at the latest, its rate having fallen by the clock
+    max_minutes: PositiveFloat | None = None  # training ends then at the latest; the learning rate falls by the clock
     batch_size: PositiveInt = 8
-    accumulation: PositiveInt = 1
-    rate: PositiveFloat = 3e-5
-    head_rate: PositiveFloat | None = None  # of everything that is not pretrained; by default the same
-    weight_decay: float = 0.01
-    warmup: float = Field(default=0.1, ge=0, lt=1)
-    max_grad_norm: float = 1.0
-    evaluate_every: PositiveInt = 100  # steps
-    patience: PositiveInt = 20  # evaluations without a better dev F1
-    average: float = Field(default=0.0, ge=0, lt=1)  # decay a step of a running average of the weights; 0: none
+    gradient_accumulation_steps: PositiveInt = 1
+    learning_rate: PositiveFloat = 3e-5
+    head_learning_rate: PositiveFloat | None = None  # of all weights that are not pretrained; by default the same
+    weight_decay: float = Field(default=0.01, ge=0)
+    warmup_ratio: float = Field(default=0.1, ge=0, lt=1)
+    max_grad_norm: float = Field(default=1.0, gt=0)
+    eval_steps: PositiveInt = 100
+    patience: PositiveInt = 20  # evaluations without improvement
+    ema_decay: float = Field(default=0.0, ge=0, lt=1)  # of an exponential moving average of the weights; 0: none
     bf16: bool = True
-    graphs: bool = True  # on one GPU, passes through encoders are recorded as CUDA graphs
-    workers: NonNegativeInt = 2
-    checkpoints: bool = True  # to resume after a kill
-    type_dropout: float = Field(default=0.0, ge=0, le=1)  # types given without their description
-    threshold_on: Literal["paper", "dev"] = "paper"
-
-
-class _BinderChoice(_Strict):
-    options: BinderOptions
-
-
-class _SunerChoice(_Strict):
-    options: SunerOptions
+    cuda_graphs: bool = True  # on one GPU
+    dataloader_workers: NonNegativeInt = 2
+    checkpoints: bool = True  # to resume after an interruption
+    description_dropout: float = Field(default=0.0, ge=0, le=1)  # types without their descriptions
+    threshold_from: Literal["paper", "dev"] = "paper"
 
 
 class Recipe(_Strict):
     """A whole training run."""
 
-    system: Literal["binder", "suner"]
+    system: str
     encoder: str
-    start: str | None = None  # a trained model of the same system and shape to begin with, instead of the bare encoder
-    detector: str | None = None  # a SUNER whose trained detector is taken over; detection is not trained then
+    start: str | None = None  # a trained model of the same system and shape to start from
+    parts: dict[str, str] = {}  # trained parts of other models: name of the part -> model folder
     seed: NonNegativeInt = 0
     max_tokens: int = Field(default=256, ge=130)
     overlap: NonNegativeInt = 16
     data: DataRecipe
     options: dict[str, Any] = {}
     training: TrainingRecipe = TrainingRecipe()
-    stages: dict[str, dict[str, Any]] = {}  # what is different in single stages: name -> values of `training`
+    stages: dict[str, dict[str, Any]] = {}  # changes of `training` for single stages
 
     def stage_training(self, name: str) -> TrainingRecipe:
         """The settings of a stage."""
         return TrainingRecipe.model_validate(self.training.model_dump() | self.stages.get(name, {}))
 
-    def model_config_of(self, types: Sequence[EntityType], options: dict[str, Any]) -> ModelConfig:
-        """What the model will say of itself."""
+    def model_config_for(self, types: Sequence[EntityType], options: Mapping[str, Any]) -> ModelConfig:
+        """The configuration of the model that this recipe trains."""
         folder = Path(self.encoder)
+        names = {one.name.strip().casefold() for one in types}
         return ModelConfig(
             system=self.system,
             encoder=folder.name if folder.is_dir() else self.encoder,
             max_tokens=self.max_tokens,
             overlap=self.overlap,
             types={one.name: one.description for one in types},
-            options=options,
+            catch_all=CATCH_ALL_LABELS if names.isdisjoint(CATCH_ALL_LABELS) else (),
+            options=dict(options),
         )
 
-    def binder_options(self) -> BinderOptions:
+    def system_options(self) -> Any:
         """The options of the system, checked."""
-        return _BinderChoice(options=self.options).options  # type: ignore[arg-type]  # pydantic makes it of a dict
-
-    def suner_options(self) -> SunerOptions:
-        """The same for SUNER."""
-        return _SunerChoice(options=self.options).options  # type: ignore[arg-type]
+        return get_system(self.system).parse_options(self.options)
 
     def stage_names(self) -> tuple[str, ...]:
         """The stages of this run, in their order."""
-        if self.system == "binder":
-            self.binder_options()
-            return ("binder",)
-        return STAGES[self.suner_options().form]
+        return get_system(self.system).stage_names(self.system_options())
 
     def check(self) -> None:
-        """Check what only the system can know."""
-        if self.detector is not None and self.stage_names() != ("detection", "classification"):
-            raise OnomaError("only a two-stage SUNER takes over a detector: leave 'detector' out of this recipe")
+        """Check what only the system knows."""
         names = self.stage_names()
-        unknown = [name for name in self.stages if name not in names]
-        if unknown:
-            raise OnomaError(f"there is no stage {unknown[0]!r} here; the stages are: {', '.join(names)}")
         for name in self.stages:
+            if name not in names:
+                raise OnomaError(f"there is no stage {name!r}; the stages are: {', '.join(names)}")
+            _refuse_renamed({"training": self.stages[name]})
             self.stage_training(name)
 
 
 def load_recipe(source: str | os.PathLike[str] | dict[str, Any], changes: Sequence[str] = ()) -> Recipe:
     """Read a recipe and change single values of it, as `--set training.epochs=3` does."""
-    values = deepcopy(source) if isinstance(source, dict) else _beside(_read(Path(source)), Path(source).parent)
+    values = deepcopy(source) if isinstance(source, dict) else _resolve_paths(_read(Path(source)), Path(source).parent)
     for change in changes:
-        _change(values, change)
+        _apply_change(values, change)
+    _refuse_renamed(values)
     try:
+        if "system" in values and values["system"] not in SYSTEMS:
+            raise OnomaError(f"there is no system {values['system']!r}; the systems are: {', '.join(SYSTEMS)}")
         recipe = Recipe.model_validate(values)
         recipe.check()
     except ValidationError as error:
         lines = [f"  {'.'.join(map(str, one['loc']))}: {one['msg']} (got {one['input']!r})" for one in error.errors()]
-        raise OnomaError("the recipe is not right:\n" + "\n".join(lines)) from error
+        raise OnomaError("the recipe is not valid:\n" + "\n".join(lines)) from error
     return recipe
 
 
@@ -165,22 +176,36 @@ def _read(path: Path) -> dict[str, Any]:
     except yaml.YAMLError as error:
         raise OnomaError(f"{path} is not valid YAML: {error}") from error
     if not isinstance(values, dict):
-        raise OnomaError(f"{path} is no recipe: it should have keys such as system, encoder and data")
+        raise OnomaError(f"{path} is not a recipe: it should have keys such as system, encoder and data")
     return values
 
 
-def _beside(values: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Corpora whose paths begin with a dot lie beside the recipe, not below the folder of the data."""
+def _resolve_paths(values: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Paths of corpora that start with a dot are relative to the recipe, not to the folder of the data."""
     try:
         for one in values["data"]["corpora"]:
             if one["path"].startswith("."):
                 one["path"] = str((folder / one["path"]).resolve())
     except (KeyError, TypeError, AttributeError):
-        pass  # what is wrong will be said when the recipe is checked
+        pass  # the validation of the recipe reports what is wrong
     return values
 
 
-def _change(values: dict[str, Any], change: str) -> None:
+def _refuse_renamed(values: Any, prefix: str = "") -> None:
+    """Raise an error that names the present key for a former one."""
+    if isinstance(values, list):
+        for one in values:
+            _refuse_renamed(one, prefix)
+    elif isinstance(values, dict):
+        for key, value in values.items():
+            name = f"{prefix}{key}"
+            if name in RENAMED:
+                raise OnomaError(f"the recipe has the key {name!r}, which is called {RENAMED[name]!r} now")
+            if name in ("data", "data.corpora", "training"):
+                _refuse_renamed(value, f"{name}.")
+
+
+def _apply_change(values: dict[str, Any], change: str) -> None:
     key, equals, text = change.partition("=")
     if not equals or not key:
         raise OnomaError(f"--set takes KEY=VALUE, such as training.epochs=3, got {change!r}")
@@ -191,6 +216,6 @@ def _change(values: dict[str, Any], change: str) -> None:
             place = place[int(name)] if isinstance(place, list) else place.setdefault(name, {})
         place[int(last) if isinstance(place, list) else last] = yaml.safe_load(text)
     except (AttributeError, TypeError, ValueError, IndexError) as error:
-        raise OnomaError(f"--set {change}: the recipe has no place {key!r}") from error
+        raise OnomaError(f"--set {change}: the recipe has no key {key!r}") from error
     except yaml.YAMLError as error:
         raise OnomaError(f"--set {change}: the value is not valid YAML: {error}") from error

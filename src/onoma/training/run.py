@@ -2,18 +2,19 @@
 
 OUTPUT/
     model/          the best model: config.json, model.safetensors, tokenizer, card
-    recipe.yaml     what was run
+    recipe.yaml     the recipe with all defaults
     metrics.json    dev and test scores, counts, time
-    curve.jsonl     loss and dev F1 by step
+    curve.jsonl     loss and dev scores by step
     logs/           for tensorboard
-    checkpoints/    to resume after a kill; `onoma train` with the same output goes on there
-    stages/         the weights after each finished stage, where there are several
+    checkpoints/    to resume after an interruption: `onoma train` with the same output continues there
+    stages/         the weights after each finished stage, if there are several
 """
 
 from __future__ import annotations
 
 import gc
 import json
+import logging
 import os
 import time
 from collections.abc import Sequence
@@ -23,22 +24,28 @@ from typing import Any
 
 import torch
 import yaml
-from transformers import TrainerCallback, set_seed
+from transformers import EarlyStoppingCallback, TrainerCallback, set_seed
+from transformers.utils import logging as transformers_logging
 
-from onoma.backends.torch import WEIGHTS, load_weights, save
-from onoma.data.files import atomic_write
 from onoma.errors import OnomaError
-from onoma.subwords import Subwords
+from onoma.evaluation.candidates import EvaluationSet
+from onoma.files import atomic_write
+from onoma.inputs.tokenizer import WordTokenizer
+from onoma.models.folder import WEIGHTS_FILE, open_single
+from onoma.models.weights import load_weights, save_model, save_weights
 from onoma.systems.blocks.encoders import save_tokenizer
+from onoma.systems.registry import get_system
+from onoma.training.callbacks import BestWeights, Stopwatch
 from onoma.training.card import write_card
-from onoma.training.development import DevelopmentSet
-from onoma.training.example_cache import training_data
-from onoma.training.loading import load_part, packed
-from onoma.training.progress import ProgressBar
+from onoma.training.corpora import join_for_windows, load_part
+from onoma.training.example_cache import prepare_data
+from onoma.training.progress import ProgressReporter, report_finished
 from onoma.training.recipe import Recipe, TrainingRecipe, load_recipe
-from onoma.training.sampling import BucketedBatches
-from onoma.training.stages import Material, Stage, training_of
-from onoma.training.trainer import KeepBest, StageTrainer, keep_weights, training_arguments
+from onoma.training.samplers import BucketedSampler
+from onoma.training.stages import Stage, TrainingData
+from onoma.training.trainer import StageTrainer, training_arguments
+
+logger = logging.getLogger("onoma")
 
 CHECKPOINTS, METRICS, TOKENIZER, STAGES = "checkpoints", "metrics.json", "tokenizer", "stages"
 
@@ -51,154 +58,168 @@ def train(
     changes: Sequence[str] = (),
     cache: str | os.PathLike[str] | None = None,
 ) -> Path:
-    """Train a model, test it, and return its folder. A run that was interrupted goes on where it stood.
+    """Train a model, test it, and return its folder. An interrupted run continues where it stopped.
 
-    `cache` is a folder in which tokenised training data is kept for other runs on the same corpora.
+    `cache` is a folder for tokenised training data, which other runs on the same corpora can use.
 
-    Under `torchrun` or `accelerate launch`, every process calls this; the first one writes.
+    Under `torchrun` or `accelerate launch` every process calls this function; only rank 0 writes.
     """
     recipe = recipe if isinstance(recipe, Recipe) else load_recipe(recipe, changes)
+    training = get_system(recipe.system).training()
+    unknown = sorted(recipe.parts.keys() - set(training.parts))
+    if unknown:
+        raise OnomaError(f"{recipe.system} has no part {unknown[0]!r} to take from another model")
     output = Path(output)
     folder = output / "model"
+    quiet: Any = transformers_logging
+    quiet.set_verbosity_error()  # progress and errors are reported here
     arguments = training_arguments(recipe.training, output / CHECKPOINTS, recipe.seed)
     with arguments.main_process_first(local=False):
-        _claim(output, recipe)
-    if (output / METRICS).is_file():  # written last: the run is done
+        _write_recipe(output, recipe)
+    if (output / METRICS).is_file():  # written last, so the run is finished
         return folder
     set_seed(recipe.seed)
     started = time.perf_counter()
-    chosen_on = load_part(recipe.data, Path(data), "dev")
-    if not chosen_on:
-        raise OnomaError("the recipe has no dev data: name the 'dev' split of a corpus in data.corpora")
+    development, tests = (load_part(recipe.data, Path(data), part) for part in ("dev", "test"))
+    if not development:
+        raise OnomaError("the recipe has no dev data. Fix: name the 'dev' split of a corpus in data.corpora")
     with arguments.main_process_first(local=False):
         save_tokenizer(recipe.encoder, output / TOKENIZER)
-    prepared = training_data(recipe, data, Subwords.load(output / TOKENIZER), cache)
-    training = training_of(recipe.system)
-    backend = training.new(recipe, prepared.types, output / TOKENIZER)
+    prepared = prepare_data(recipe, data, WordTokenizer.load(output / TOKENIZER), cache)
+    runtime = training.new(recipe, prepared.types, output / TOKENIZER)
     if recipe.start is not None:
-        _begin_with(backend.model, recipe.start)
-    development = [DevelopmentSet(packed(corpus, recipe.data), backend) for corpus in chosen_on]
-    material = Material(recipe, prepared.types, prepared.examples, prepared.corpora, development)
+        _load_start(runtime.model, recipe.start)
+    sets = [EvaluationSet(join_for_windows(corpus, recipe.data), runtime) for corpus in development]
+    training_data = TrainingData(recipe, prepared.types, prepared.examples, prepared.corpora, sets)
     trained: dict[str, dict[str, Any]] = {}
-    for stage in training.stages(backend, material):
-        trained[stage.name] = _fit(recipe, stage, backend.model, output)
-    training.finish(backend, recipe, development)
-    tests = load_part(recipe.data, Path(data), "test")
-    tested = {one.name: DevelopmentSet(packed(one, recipe.data), backend).evaluate(backend) for one in tests}
+    for stage in training.stages(runtime, training_data):
+        trained[stage.name] = _train_stage(recipe, stage, runtime.model, output)
+    training.finish(runtime, recipe, sets)
+    if arguments.should_save:  # before the tests, so that nothing is lost if they fail
+        save_model(runtime.model, runtime.config, output / TOKENIZER, folder, runtime.artifacts())
+    tested = {one.name: EvaluationSet(join_for_windows(one, recipe.data), runtime).evaluate(runtime) for one in tests}
     metrics = {
-        "dev": {one.corpus.name: one.evaluate(backend) for one in development},
+        "dev": {one.corpus.name: one.evaluate(runtime) for one in sets},
         "test": tested,
         "examples": asdict(prepared.counts),
         **list(trained.values())[-1],
+        "train_seconds": round(sum(one["train_seconds"] for one in trained.values()), 1),
         **({"stages": trained} if len(trained) > 1 else {}),
         "seconds": round(time.perf_counter() - started, 1),
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
     }
     with arguments.main_process_first(local=False):
         if arguments.should_save:
-            save(backend.model, backend.config, output / TOKENIZER, folder)
-            write_card(folder, recipe, backend.config, metrics)
+            write_card(folder, recipe, runtime.config, metrics)
             with atomic_write(output / METRICS) as file:
                 json.dump(metrics, file, indent=2)
     return folder
 
 
-def _claim(output: Path, recipe: Recipe) -> None:
-    """Write the recipe into the run's folder; a folder in which another recipe has been trained is not touched."""
+def _write_recipe(output: Path, recipe: Recipe) -> None:
+    """Write the recipe into the folder of the run, unless it holds a run of another recipe."""
+    if output.exists() and not output.is_dir():
+        raise OnomaError(f"{output} is a file. Fix: give a folder as output")
     output.mkdir(parents=True, exist_ok=True)
     text = yaml.safe_dump(recipe.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
     path = output / "recipe.yaml"
     trained = any((output / name).exists() for name in (CHECKPOINTS, METRICS))
     if trained and path.exists() and path.read_text("utf-8") != text:
-        raise OnomaError(f"{output} holds a run of another recipe; give another --output, or remove it")
+        raise OnomaError(f"{output} holds a run of another recipe. Fix: give another output folder, or remove it")
     with atomic_write(path) as file:
         file.write(text)
 
 
-def _begin_with(model: torch.nn.Module, folder: str) -> None:
-    """Put the weights of a trained model into a new one."""
+def _load_start(model: torch.nn.Module, folder: str) -> None:
+    """Load the weights of a trained model into a new one."""
     try:
-        model.load_state_dict(load_weights(folder))
+        model.load_state_dict(load_weights(open_single(folder, "start from").path))
     except RuntimeError as error:
         reason = str(error).splitlines()[-1].strip()
-        raise OnomaError(f"training cannot start from {folder}: it is of another shape ({reason})") from error
+        raise OnomaError(f"training cannot start from {folder}: its shape differs ({reason})") from error
 
 
-def _fit(recipe: Recipe, stage: Stage, model: Any, output: Path) -> dict[str, Any]:
-    """Train a stage in place and leave the model with its best weights; a stage that is done is only read."""
+def _train_stage(recipe: Recipe, stage: Stage, model: Any, output: Path) -> dict[str, Any]:
+    """Train a stage in place and leave the model with its best weights; a finished stage is only loaded."""
     settings, several = recipe.stage_training(stage.name), recipe.stage_names() != (stage.name,)
     place = Path(stage.name) if several else Path()
-    done = output / STAGES / stage.name
+    done, checkpoints = output / STAGES / stage.name, output / CHECKPOINTS / place
+    arguments = training_arguments(settings, checkpoints, recipe.seed, stage.monitor)
     if settings.checkpoints and several and (done / METRICS).is_file():
+        if arguments.should_save:
+            report_finished(stage.name)
         model.load_state_dict(load_weights(done))
         finished: dict[str, Any] = json.loads((done / METRICS).read_text("utf-8"))
         return finished
-    arguments = training_arguments(settings, output / CHECKPOINTS / place, recipe.seed)
-    for one in model.passes:
-        one.restart(enabled=settings.graphs and arguments.world_size == 1)
-    batches = _batches(recipe, settings, stage)
-    patience = settings.patience * settings.evaluate_every
-    kept_at = output / CHECKPOINTS / place / "best.safetensors" if settings.checkpoints else None
-    best = KeepBest(model, patience, kept_at)
-    os.environ["TENSORBOARD_LOGGING_DIR"] = str(output / "logs" / place)
-    callbacks: list[TrainerCallback] = [best]
+    for function in model.graphed_functions:
+        function.reset(enabled=settings.cuda_graphs and arguments.world_size == 1)
+    best = BestWeights(model, checkpoints / "best.safetensors" if settings.checkpoints else None)
+    stopwatch = Stopwatch()
+    callbacks: list[TrainerCallback] = [best, EarlyStoppingCallback(settings.patience), stopwatch]
     if arguments.should_save:
-        callbacks.append(ProgressBar(stage.name if several else "training"))
-    trainer = StageTrainer(
-        model, arguments, stage.examples, batches, stage.collator, stage.evaluate, settings, callbacks
-    )
-    resumed_at, checkpoint = _last_checkpoint(output / CHECKPOINTS / place)
+        callbacks.append(ProgressReporter(stage.name if several else "training"))
+    os.environ["TENSORBOARD_LOGGING_DIR"] = str(output / "logs" / place)
+    trainer = StageTrainer(model, arguments, stage, _sampler(recipe, settings, stage), settings, callbacks)
+    checkpoint = _last_checkpoint(checkpoints)
     if checkpoint is not None:
         trainer.average.load(checkpoint)
-    result = trainer.train(resume_from_checkpoint=checkpoint)
+        stopwatch.load(checkpoint)
+    trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+    seconds = stopwatch.seconds
     trainer.evaluate()
-    trainer.accelerator.wait_for_everyone()  # the best weights must have been written
+    trainer.accelerator.wait_for_everyone()  # until the best weights are written
     best.restore()
     if arguments.should_save:
         with atomic_write(output / f"curve{f'-{stage.name}' if several else ''}.jsonl") as file:
             file.writelines(json.dumps(row) + "\n" for row in trainer.state.log_history)
-    seen = (trainer.state.epoch or 0) * (1 - resumed_at / max(trainer.state.global_step, 1))  # epochs, since resumed
-    words = sum(len(example.pieces.counts) for example in stage.examples)
+    words = sum(len(example.tokens.counts) for example in stage.examples)
     metrics = {
         "steps": trainer.state.global_step,
-        "best_step": trainer.state.best_global_step,
-        "best_dev_f1": trainer.state.best_metric,
-        "train_seconds": result.metrics["train_runtime"],
-        "train_words_per_second": round(seen * words / max(result.metrics["train_runtime"], 1e-9)),
+        "best_step": best.step,
+        f"best_dev_{stage.monitor}": best.value,
+        "train_seconds": round(seconds, 1),
+        "train_words_per_second": round((trainer.state.epoch or 0) * words / max(seconds, 1e-9)),
     }
     del trainer, best, callbacks
-    _free(model)
+    _free_memory(model)
     if settings.checkpoints and several and arguments.should_save:
-        keep_weights(model, done / WEIGHTS)
+        save_weights(model, done / WEIGHTS_FILE)
         with atomic_write(done / METRICS) as file:
             json.dump(metrics, file)
     return metrics
 
 
-def _free(model: Any) -> None:
-    """Let go of what a stage needed on the GPU, before the next one begins."""
-    for one in model.passes:
-        one.restart(enabled=False)
-    gc.collect()  # a Trainer holds on to itself
+def _free_memory(model: Any) -> None:
+    """Release what a stage needed on the GPU before the next one starts."""
+    for function in model.graphed_functions:
+        function.reset(enabled=False)
+    gc.collect()  # a Trainer has references to itself
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
 
 
-def _batches(recipe: Recipe, settings: TrainingRecipe, stage: Stage) -> BucketedBatches:
+def _sampler(recipe: Recipe, settings: TrainingRecipe, stage: Stage) -> BucketedSampler:
     data = recipe.data
     temperature = {"proportional": 1.0, "uniform": float("inf")}.get(str(data.sampling), data.sampling)
-    return BucketedBatches(
+    return BucketedSampler(
         stage.examples,
         settings.batch_size,
         seed=recipe.seed,
         temperature=float(temperature),
-        cap=data.cap,
-        draws=data.draws,
-        shares=[one.share for one in data.corpora if one.train is not None],
+        cap=data.size_cap,
+        samples_per_epoch=data.samples_per_epoch,
+        weights=[one.weight for one in data.corpora if one.train is not None],
     )
 
 
-def _last_checkpoint(folder: Path) -> tuple[int, str | None]:
-    """The step and path of the newest checkpoint that was written to its end; its state is written last."""
-    complete = [path.parent for path in folder.glob("checkpoint-*/trainer_state.json")]
-    return max(((int(path.name.split("-")[1]), str(path)) for path in complete), default=(0, None))
+def _last_checkpoint(folder: Path) -> Path | None:
+    """The newest checkpoint that is complete: its state is written last, and can be read."""
+    complete = []
+    for path in folder.glob("checkpoint-*/trainer_state.json"):
+        try:
+            json.loads(path.read_text("utf-8"))
+        except ValueError:
+            logger.warning("%s is damaged; an older checkpoint is used if there is one", path.parent)
+            continue
+        complete.append((int(path.parent.name.split("-")[1]), path.parent))
+    return max(complete)[1] if complete else None

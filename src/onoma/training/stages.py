@@ -1,59 +1,57 @@
-"""What a system has to say about its own training; the rest is the same for all of them."""
+"""What a system contributes to training; the rest is the same for all systems."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from onoma.entities import EntityType
-from onoma.training.collating import Collator
-from onoma.training.development import DevelopmentSet
+from onoma.evaluation.candidates import EvaluationSet
+from onoma.training.collation import Collator
 from onoma.training.examples import Example
 from onoma.training.recipe import Recipe
+
+Monitor = Literal["f1", "loss"]
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One training phase with an objective of its own."""
+    """One training phase with its own objective.
+
+    `evaluate` returns scores on development data. The weights with the best value of `monitor` are kept: the highest
+    "f1" or the lowest "loss".
+    """
 
     name: str
     examples: list[Example]
     collator: Collator
-    evaluate: Callable[[], dict[str, float]]  # on the development data; the best `f1` wins
+    evaluate: Callable[[], dict[str, float]]
+    monitor: Monitor = "f1"
 
 
 @dataclass(frozen=True, slots=True)
-class Material:
-    """What there is to train with."""
+class TrainingData:
+    """What a run trains with."""
 
     recipe: Recipe
     types: Sequence[EntityType]
     examples: list[Example]
-    corpora: Sequence[str]  # names; examples count into them
-    development: Sequence[DevelopmentSet]
+    corpora: Sequence[str]  # names; `Example.corpus` counts into them
+    development: Sequence[EvaluationSet]
 
 
 class Training(Protocol):
-    """A system's part in training."""
+    """How a system is trained."""
+
+    parts: tuple[str, ...]  # trained parts of other models that a recipe may take over
 
     def new(self, recipe: Recipe, types: Sequence[EntityType], tokenizer_folder: Path) -> Any:
-        """An untrained model on its encoder, as a backend."""
+        """A runtime with an untrained model on its pretrained encoder."""
 
-    def stages(self, backend: Any, material: Material) -> Iterator[Stage]:
-        """The stages one after the other; each is asked for when the one before has been trained."""
+    def stages(self, runtime: Any, data: TrainingData) -> Iterator[Stage]:
+        """The stages in their order; each one is requested when the one before has been trained."""
 
-    def finish(self, backend: Any, recipe: Recipe, development: Sequence[DevelopmentSet]) -> None:
+    def finish(self, runtime: Any, recipe: Recipe, development: Sequence[EvaluationSet]) -> None:
         """Calibrate the trained model on development data."""
-
-
-def training_of(system: str) -> Training:
-    """The training of a system."""
-    if system == "suner":
-        from onoma.training.suner import SunerTraining
-
-        return SunerTraining()
-    from onoma.training.binder import BinderTraining
-
-    return BinderTraining()

@@ -1,9 +1,9 @@
-"""BINDER against its equations, written out with loops."""
+"""BINDER against its equations, re-computed with loops."""
 
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,17 +13,23 @@ from torch import Tensor
 from torch.nn.functional import cosine_similarity, linear
 from transformers import BertConfig, BertModel
 
-from onoma.batches import Batch, collate
-from onoma.subwords import Pieces, pad_rows
+from onoma.inputs.batches import pad_rows
+from onoma.inputs.tokenizer import WordTokenIds
 from onoma.systems.binder.model import Binder, Similarities
 from onoma.systems.binder.options import BinderOptions
+from tiny_batches import batch_of, random_tokens
 
 torch.set_num_threads(1)
 
 TYPE_TOKENS = [[1, 30, 31, 2], [1, 32, 2], [1, 33, 34, 35, 2]]
 WINDOWS = ([1, 2, 1, 3, 1], [2], [1, 1, 2, 1])  # the number of tokens of each word
 GOLD = [(0, 0, 1, 0), (0, 3, 3, 0), (0, 1, 4, 1), (1, 0, 0, 2), (2, 0, 2, 1), (2, 1, 1, 1), (2, 2, 3, 0)]
-RANKED = [(0, 0, 1, 1, 0), (0, 1, 4, 0, 1), (1, 0, 0, 2, 1), (2, 1, 1, 0, 2)]  # of mentions with two types
+TYPE_PAIRS = [
+    (0, 0, 1, 1, 0),
+    (0, 1, 4, 0, 1),
+    (1, 0, 0, 2, 1),
+    (2, 1, 1, 0, 2),
+]  # a narrow and a broad type
 KNOWN = [[True, True, False], [True, False, True], [True, True, True]]
 
 
@@ -31,7 +37,7 @@ def make_model(**options: Any) -> Binder:
     torch.manual_seed(0)
     size = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
     config = BertConfig(vocab_size=40, max_position_embeddings=32, **size)
-    chosen = BinderOptions(**{"size": 8, "width_size": 6, **options})
+    chosen = BinderOptions(**{"vector_size": 8, "width_size": 6, **options})
     separate = not chosen.shared_encoder and chosen.types != "atomic"
     encoders = [BertModel(config, add_pooling_layer=False) for _ in range(1 + separate)]
     model = Binder(encoders[0], encoders[1] if separate else None, chosen, 16, len(TYPE_TOKENS))
@@ -40,18 +46,13 @@ def make_model(**options: Any) -> Binder:
     return model.eval()
 
 
-def windows(counts: tuple[list[int], ...] = WINDOWS) -> list[Pieces]:
-    generator = np.random.default_rng(3)
-    return [Pieces(generator.integers(3, 30, sum(one)).astype(np.int32), np.array(one, np.int32)) for one in counts]
+def windows(counts: Sequence[Sequence[int]] = WINDOWS) -> list[WordTokenIds]:
+    return random_tokens(counts, 3, 30, seed=3)
 
 
-def batch_of(pieces: list[Pieces]) -> Batch:
-    return collate(pieces, SimpleNamespace(pad=0, first=1, last=2))  # type: ignore[arg-type]
-
-
-def similarities(model: Binder, pieces: list[Pieces], widths: int | None = None) -> tuple[Similarities, Tensor]:
-    """What the model says, and how many words each window has."""
-    batch = batch_of(pieces)
+def similarities(model: Binder, tokens: list[WordTokenIds], widths: int | None = None) -> tuple[Similarities, Tensor]:
+    """The similarities of the model, and the number of words of each window."""
+    batch = batch_of(tokens)
     ids, mask, first, last = (torch.from_numpy(x) for x in (batch.ids, batch.mask, batch.first, batch.last))
     text, types = model.encode_text(ids, mask, first, last), model.encode_types(*type_inputs(model))
     numbers = torch.arange(len(TYPE_TOKENS))
@@ -72,12 +73,12 @@ class Explicit(NamedTuple):
     span: dict[tuple[int, int] | None, float]
 
 
-def explicit(model: Binder, pieces: Pieces, kind: int) -> Explicit:
+def explicit(model: Binder, tokens: WordTokenIds, kind: int) -> Explicit:
     """Equations 1 to 4, one window and one type at a time, with an explicit vector for every span."""
-    tokens = torch.tensor([[1, *pieces.ids.tolist(), 2]])
-    states = model.text_encoder(input_ids=tokens, attention_mask=torch.ones_like(tokens)).last_hidden_state[0]
-    ends = np.cumsum(pieces.counts).tolist()
-    first = [end - count + 1 for end, count in zip(ends, pieces.counts.tolist(), strict=True)]
+    ids = torch.tensor([[1, *tokens.ids.tolist(), 2]])
+    states = model.text_encoder(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state[0]
+    ends = np.cumsum(tokens.counts).tolist()
+    first = [end - count + 1 for end, count in zip(ends, tokens.counts.tolist(), strict=True)]
     if model.options.types == "atomic":
         pooled = model.atoms.weight[kind]
     else:
@@ -112,12 +113,12 @@ def explicit(model: Binder, pieces: Pieces, kind: int) -> Explicit:
     )
 
 
-def slow_loss(model: Binder, pieces: list[Pieces], widths: int = 99) -> float:
+def slow_loss(model: Binder, tokens: list[WordTokenIds], widths: int = 99) -> float:
     """Equations 5 to 10 with loops: each of the three objectives, means over mentions and over known pairs."""
     options = model.options
     entity: list[list[float]] = [[], [], []]
     threshold: list[list[float]] = [[], [], []]
-    for window, one in enumerate(pieces):
+    for window, one in enumerate(tokens):
         for kind in range(len(TYPE_TOKENS)):
             if not KNOWN[window][kind]:
                 continue
@@ -136,7 +137,7 @@ def slow_loss(model: Binder, pieces: list[Pieces], widths: int = 99) -> float:
                 for place in gold:
                     own = math.exp(values[place])  # type: ignore[index]
                     entity[objective].append(-math.log(own / (own + against)))
-    weights = options.weights if options.positions else (0.0, 0.0, 1.0)
+    weights = options.loss_weights if options.position_losses else (0.0, 0.0, 1.0)
     total = 0.0
     for weight, golds_, pairs in zip(weights, entity, threshold, strict=True):
         if options.thresholds == "tuned":  # the paper's "simplified loss without thresholding"
@@ -148,19 +149,19 @@ def slow_loss(model: Binder, pieces: list[Pieces], widths: int = 99) -> float:
 
 def loss_of(
     model: Binder,
-    pieces: list[Pieces],
+    tokens: list[WordTokenIds],
     gold: list[tuple[int, int, int, int]],
     known: list[list[bool]],
-    ranked: Tensor | None = None,
+    type_pairs: Tensor | None = None,
 ) -> Tensor:
-    """The loss by way of `forward`, as the trainer asks for it."""
-    batch = batch_of(pieces)
+    """The loss that `forward` returns, as in training."""
+    batch = batch_of(tokens)
     ids, mask = type_inputs(model)
     arrays = (batch.ids, batch.mask, batch.first, batch.last, batch.words)
     rows = (torch.from_numpy(x) for x in arrays)
     numbers = torch.arange(len(TYPE_TOKENS))
     places = torch.tensor(gold, dtype=torch.int64).reshape(-1, 4)
-    loss: Tensor = model(*rows, places, torch.tensor(known), ids, mask, numbers, ranked=ranked)["loss"]
+    loss: Tensor = model(*rows, places, torch.tensor(known), ids, mask, numbers, type_pairs=type_pairs)["loss"]
     return loss
 
 
@@ -175,9 +176,9 @@ VARIANTS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("options", VARIANTS, ids=str)
 @torch.no_grad()
 def test_similarities_are_those_of_explicit_vectors(options: dict[str, Any]) -> None:
-    model, pieces = make_model(**options), windows()
-    sims, _ = similarities(model, pieces)
-    for window, one in enumerate(pieces):
+    model, tokens = make_model(**options), windows()
+    sims, _ = similarities(model, tokens)
+    for window, one in enumerate(tokens):
         for kind in range(len(TYPE_TOKENS)):
             expected = explicit(model, one, kind)
             anchors = [float(x[window, kind]) for x in (sims.start_anchor, sims.end_anchor, sims.span_anchor)]
@@ -195,53 +196,51 @@ def test_similarities_are_those_of_explicit_vectors(options: dict[str, Any]) -> 
     "options",
     [
         {},
-        {"positions": False},
+        {"position_losses": False},
         {"thresholds": "tuned"},
         {"thresholds": "global"},
         {"shared_linear": True},
-        {"types": "atomic", "thresholds": "global", "positions": False},
-        {"weights": (0.5, 0.1, 0.4), "beta": 0.3},
-        {"train_width": 2},
+        {"types": "atomic", "thresholds": "global", "position_losses": False},
+        {"loss_weights": (0.5, 0.1, 0.4), "beta": 0.3},
+        {"max_train_width": 2},
     ],
     ids=str,
 )
 @torch.no_grad()
 def test_the_loss_is_equation_10(options: dict[str, Any]) -> None:
-    model, pieces = make_model(**options), windows()
-    expected = slow_loss(model, pieces, options.get("train_width", 99))
-    assert float(loss_of(model, pieces, GOLD, KNOWN)) == pytest.approx(expected, rel=1e-4)
+    model, tokens = make_model(**options), windows()
+    expected = slow_loss(model, tokens, options.get("max_train_width", 99))
+    assert float(loss_of(model, tokens, GOLD, KNOWN)) == pytest.approx(expected, rel=1e-4)
 
 
 @pytest.mark.parametrize("thresholds", ["dynamic", "global", "tuned"])
 @pytest.mark.parametrize("widths", [None, 2])
 @torch.no_grad()
-def test_of_two_types_of_a_mention_the_narrower_one_should_have_the_greater_margin(
-    thresholds: Any, widths: int | None
-) -> None:
-    model, pieces = make_model(thresholds=thresholds, ranking=0.3, train_width=widths), windows()
-    rows = [row for row in RANKED if row[2] - row[1] < (widths or 99)]
+def test_the_narrow_type_loss_compares_the_margins_of_a_mention(thresholds: Any, widths: int | None) -> None:
+    model, tokens = make_model(thresholds=thresholds, narrow_type_weight=0.3, max_train_width=widths), windows()
+    rows = [row for row in TYPE_PAIRS if row[2] - row[1] < (widths or 99)]
     assert len(rows) == (3 if widths else 4)
     terms = []
     for window, first, last, *kinds in rows:
-        narrow, broad = (slow_margin(model, pieces[window], kind, first, last) for kind in kinds)
+        narrow, broad = (slow_margin(model, tokens[window], kind, first, last) for kind in kinds)
         terms.append(math.log(1 + math.exp(1 + broad - narrow)))
-    sims, _ = similarities(model, pieces, widths)
-    ranked = torch.tensor(rows)
-    assert float(model.ranking_loss(sims, ranked)) == pytest.approx(np.mean(terms), rel=1e-3)
-    more = loss_of(model, pieces, GOLD, KNOWN, ranked) - loss_of(model, pieces, GOLD, KNOWN)
+    sims, _ = similarities(model, tokens, widths)
+    pairs = torch.tensor(rows)
+    assert float(model.narrow_type_loss(sims, pairs)) == pytest.approx(np.mean(terms), rel=1e-3)
+    more = loss_of(model, tokens, GOLD, KNOWN, pairs) - loss_of(model, tokens, GOLD, KNOWN)
     assert float(more) == pytest.approx(0.3 * np.mean(terms), rel=1e-3)
-    assert float(model.ranking_loss(sims, ranked[:0])) == 0.0
+    assert float(model.narrow_type_loss(sims, pairs[:0])) == 0.0
 
 
-def slow_margin(model: Binder, pieces: Pieces, kind: int, first: int, last: int) -> float:
-    """sim(s_ij, e_k) less the threshold."""
-    sims = explicit(model, pieces, kind).span
+def slow_margin(model: Binder, tokens: WordTokenIds, kind: int, first: int, last: int) -> float:
+    """sim(s_ij, e_k) minus its threshold."""
+    sims = explicit(model, tokens, kind).span
     threshold = {"dynamic": sims[None], "tuned": 0.0}.get(model.options.thresholds)
     return sims[first, last] - (float(model.global_thresholds[2, kind]) if threshold is None else threshold)
 
 
 @torch.no_grad()
-def test_temperatures_begin_at_the_option_and_never_pass_100() -> None:
+def test_temperatures_start_at_the_option_and_the_scale_never_exceeds_100() -> None:
     model = make_model(temperature=0.05)
     vectors = model.encode_types(*type_inputs(model))
     assert [float(part.norm(dim=-1).mean()) for part in vectors] == pytest.approx([20.0] * 3, rel=1e-4)
@@ -250,15 +249,15 @@ def test_temperatures_begin_at_the_option_and_never_pass_100() -> None:
 
 
 @torch.no_grad()
-def test_a_window_is_the_same_alone_and_among_longer_ones() -> None:
-    model, pieces = make_model(), windows()
-    together, words = similarities(model, pieces)
-    margins = model.margins(together, words)
-    for window, one in enumerate(pieces):
+def test_a_window_is_the_same_alone_and_batched_with_longer_ones() -> None:
+    model, tokens = make_model(), windows()
+    batched, words = similarities(model, tokens)
+    margins = model.margins(batched, words)
+    for window, one in enumerate(tokens):
         alone, count = similarities(model, [one])
         n = len(one.counts)
-        assert torch.allclose(together.start[window, :, :n], alone.start[0], atol=1e-4)
-        assert torch.allclose(together.end_anchor[window], alone.end_anchor[0], atol=1e-4)
+        assert torch.allclose(batched.start[window, :, :n], alone.start[0], atol=1e-4)
+        assert torch.allclose(batched.end_anchor[window], alone.end_anchor[0], atol=1e-4)
         assert torch.allclose(margins[window, :, :n, :n], model.margins(alone, count)[0], atol=1e-4)
         beyond = margins[window].clone()
         beyond[:, :n, :n] = -torch.inf
@@ -267,23 +266,23 @@ def test_a_window_is_the_same_alone_and_among_longer_ones() -> None:
 
 @torch.no_grad()
 def test_the_order_of_windows_and_mentions_does_not_change_the_loss() -> None:
-    model, pieces = make_model(), windows()
-    before = float(loss_of(model, pieces, GOLD, KNOWN))
+    model, tokens = make_model(), windows()
+    before = float(loss_of(model, tokens, GOLD, KNOWN))
     order = [2, 0, 1]
     gold = [(order.index(window), first, last, kind) for window, first, last, kind in GOLD]
-    assert float(loss_of(model, [pieces[i] for i in order], gold[::-1], [KNOWN[i] for i in order])) == pytest.approx(
+    assert float(loss_of(model, [tokens[i] for i in order], gold[::-1], [KNOWN[i] for i in order])) == pytest.approx(
         before, rel=1e-5
     )
 
 
 @torch.no_grad()
-def test_a_width_limit_only_leaves_wider_spans_out() -> None:
-    model, pieces = make_model(), windows()
-    full, words = similarities(model, pieces)
-    limited, _ = similarities(model, pieces, widths=2)
+def test_a_width_limit_excludes_only_wider_spans() -> None:
+    model, tokens = make_model(), windows()
+    full, words = similarities(model, tokens)
+    limited, _ = similarities(model, tokens, widths=2)
     assert limited.span.shape[-1] == 2
     assert torch.allclose(limited.span, full.span[..., :2], atol=1e-5)
-    more, _ = similarities(model, pieces, widths=14)  # than there are words
+    more, _ = similarities(model, tokens, widths=14)  # than there are words
     assert more.span.shape == full.span.shape
     ends = torch.isfinite(model.margins(limited, words)).nonzero()
     assert int(ends[:, 3].max()) == 1
@@ -291,10 +290,10 @@ def test_a_width_limit_only_leaves_wider_spans_out() -> None:
 
 @pytest.mark.parametrize("thresholds", ["dynamic", "global"])
 @torch.no_grad()
-def test_joint_inference_keeps_spans_whose_start_and_end_pass_too(thresholds: Any) -> None:
-    pieces = windows()
+def test_joint_inference_keeps_spans_whose_start_and_end_pass_as_well(thresholds: Any) -> None:
+    tokens = windows()
     span_only, joint = (make_model(inference=way, thresholds=thresholds) for way in ("span", "joint"))
-    sims, words = similarities(joint, pieces)
+    sims, words = similarities(joint, tokens)
     margins, pruned = span_only.margins(sims, words), joint.margins(sims, words)
     kept = 0
     for window, kind, first, width in torch.isfinite(margins).nonzero().tolist():
@@ -311,13 +310,13 @@ def test_joint_inference_keeps_spans_whose_start_and_end_pass_too(thresholds: An
 
 
 @torch.no_grad()
-def test_margins_are_taken_from_the_chosen_threshold() -> None:
-    pieces = windows()
+def test_margins_are_relative_to_the_chosen_threshold() -> None:
+    tokens = windows()
     for thresholds in ("dynamic", "global", "tuned"):
         model = make_model(thresholds=thresholds)
-        sims, words = similarities(model, pieces)
+        sims, words = similarities(model, tokens)
         margin = model.margins(sims, words)[0, 1, 0, 2]
-        expected = explicit(model, pieces[0], 1)
+        expected = explicit(model, tokens[0], 1)
         zero = {"dynamic": expected.span[None], "tuned": 0.0}.get(thresholds)
         if zero is None:
             zero = float(model.global_thresholds[2, 1])
@@ -326,19 +325,19 @@ def test_margins_are_taken_from_the_chosen_threshold() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"thresholds": "tuned"}, {"thresholds": "global"}, {"positions": False}, {"types": "atomic"}],
+    [{}, {"thresholds": "tuned"}, {"thresholds": "global"}, {"position_losses": False}, {"types": "atomic"}],
     ids=str,
 )
-def test_every_weight_takes_part_in_the_loss(options: dict[str, Any]) -> None:
-    # Several processes can only train together if all of them have a gradient for every weight.
+def test_every_weight_has_a_gradient(options: dict[str, Any]) -> None:
+    # several processes can train batched only if each of them has a gradient for every weight
     model = make_model(**options)
     loss_of(model, windows(), GOLD, KNOWN).backward()
     assert [name for name, weight in model.named_parameters() if weight.grad is None] == []
     assert all(bool(torch.isfinite(weight.grad).all()) for weight in model.parameters() if weight.grad is not None)
 
 
-def test_without_position_objectives_only_spans_learn() -> None:
-    model = make_model(positions=False)
+def test_without_position_losses_only_span_heads_have_gradients() -> None:
+    model = make_model(position_losses=False)
     loss_of(model, windows(), GOLD, KNOWN).backward()
     for heads in (model.text_heads, model.type_heads):
         assert float(heads["start"].weight.grad.abs().max()) == 0.0
@@ -347,16 +346,16 @@ def test_without_position_objectives_only_spans_learn() -> None:
 
 
 @pytest.mark.parametrize("thresholds", ["dynamic", "tuned"])
-def test_a_batch_without_mentions_or_of_single_words_can_be_learned_from(thresholds: Any) -> None:
+def test_batches_without_mentions_or_of_single_words_have_finite_gradients(thresholds: Any) -> None:
     model = make_model(thresholds=thresholds)
-    for pieces, gold in ((windows(), []), (windows(([1],) * 3), [(0, 0, 0, 0)])):
-        loss = loss_of(model, pieces, gold, KNOWN)
+    for tokens, gold in ((windows(), []), (windows(([1],) * 3), [(0, 0, 0, 0)])):
+        loss = loss_of(model, tokens, gold, KNOWN)
         loss.backward()
         assert bool(torch.isfinite(loss))
         assert all(bool(torch.isfinite(weight.grad).all()) for weight in model.parameters() if weight.grad is not None)
 
 
-def test_prototypes_are_read_at_their_marks() -> None:
+def test_prototypes_are_pooled_at_their_markers() -> None:
     model = make_model()
     ids, mask = type_inputs(model)
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""An encoder's layers walked by hand: the encoder's own states, and what its own `forward` cannot do."""
+"""An encoder's layers as functions: the same states as its own `forward`, and what that cannot do."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from transformers import BertConfig, BertModel, DistilBertConfig, DistilBertModel
 
 from onoma import OnomaError
-from onoma.systems.blocks.encoders import encoding
+from onoma.systems.blocks.encoders import encoder_function
 from onoma.systems.blocks.transformer import Transformer
 from tiny_encoders import HIDDEN, PADS, POSITIONS, VOCABULARY, tiny_encoder
 
@@ -33,27 +33,27 @@ def test_states_are_those_of_the_encoder(family: str) -> None:
     encoder = tiny_encoder(family)
     ids, mask = texts(family)
     expected = encoder(input_ids=ids, attention_mask=mask).last_hidden_state
-    states, memory = Transformer(encoder).plain(ids, mask)
+    states, cache = Transformer(encoder).encode(ids, mask)
     torch.testing.assert_close(states[mask > 0], expected[mask > 0], atol=1e-5, rtol=1e-4)
-    torch.testing.assert_close(encoding(encoder)(ids, mask), states)
-    assert len(memory) == 2
-    assert all(part.shape == (len(LENGTHS), 2, max(LENGTHS), HIDDEN // 2) for pair in memory for part in pair)
+    torch.testing.assert_close(encoder_function(encoder)(ids, mask), states)
+    assert len(cache) == 2
+    assert all(part.shape == (len(LENGTHS), 2, max(LENGTHS), HIDDEN // 2) for pair in cache for part in pair)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 @torch.no_grad()
-def test_long_texts_reach_the_last_position(family: str) -> None:
+def test_texts_may_be_as_long_as_there_are_positions(family: str) -> None:
     encoder = tiny_encoder(family)
     transformer = Transformer(encoder)
-    ids = torch.arange(transformer.longest)[None] % 50 + 5
+    ids = torch.arange(transformer.max_positions)[None] % 50 + 5
     expected = encoder(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state
-    torch.testing.assert_close(transformer.plain(ids, torch.ones_like(ids))[0], expected, atol=1e-5, rtol=1e-4)
-    assert transformer.longest == POSITIONS - (0 if family == "bert" else PADS[family] + 1)
+    torch.testing.assert_close(transformer.encode(ids, torch.ones_like(ids))[0], expected, atol=1e-5, rtol=1e-4)
+    assert transformer.max_positions == POSITIONS - (0 if family == "bert" else PADS[family] + 1)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 @torch.no_grad()
-def test_a_run_against_a_memory_equals_one_pass_over_both(family: str) -> None:
+def test_a_run_against_a_cache_equals_one_pass_over_both(family: str) -> None:
     transformer = Transformer(tiny_encoder(family))
     ids, mask = texts(family)
     tokens, added = ids.shape[1], 3
@@ -63,29 +63,29 @@ def test_a_run_against_a_memory_equals_one_pass_over_both(family: str) -> None:
     everything = torch.cat([mask.bool(), torch.ones(len(ids), added, dtype=torch.bool)], dim=1)
 
     positions = torch.cat([places, later], dim=1)
-    seen = everything[:, None].repeat(1, tokens + added, 1)
-    seen[:, :tokens, tokens:] = False  # the first ones do not see what comes later
-    x = transformer.embed(torch.cat([transformer.words(ids), vectors], dim=1), positions)
-    whole, _ = transformer.run(x, transformer.bias(positions, positions, seen))
+    visible = everything[:, None].repeat(1, tokens + added, 1)
+    visible[:, :tokens, tokens:] = False  # the text does not attend to the added tokens
+    x = transformer.embed(torch.cat([transformer.token_vectors(ids), vectors], dim=1), positions)
+    whole, _ = transformer.run(x, transformer.attention_bias(positions, positions, visible))
 
-    states, memory = transformer.plain(ids, mask)
-    bias = transformer.bias(later, positions, everything[:, None])
-    alone, _ = transformer.run(transformer.embed(vectors, later), bias, memory)
+    states, cache = transformer.encode(ids, mask)
+    bias = transformer.attention_bias(later, positions, everything[:, None])
+    alone, _ = transformer.run(transformer.embed(vectors, later), bias, cache)
     torch.testing.assert_close(alone, whole[:, tokens:], atol=1e-5, rtol=1e-4)
     torch.testing.assert_close(states[mask > 0], whole[:, :tokens][mask > 0], atol=1e-5, rtol=1e-4)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 @torch.no_grad()
-def test_only_positions_say_where_a_token_stands(family: str) -> None:
+def test_only_positions_determine_the_order_of_tokens(family: str) -> None:
     transformer = Transformer(tiny_encoder(family))
     ids = texts(family)[0][:1]
     order = torch.tensor([4, 0, 8, 2, 1, 7, 3, 6, 5])
-    seen = torch.ones(1, 1, len(order), dtype=torch.bool)
+    visible = torch.ones(1, 1, len(order), dtype=torch.bool)
 
     def run(tokens: Tensor, positions: Tensor) -> Tensor:
-        x = transformer.embed(transformer.words(tokens), positions)
-        return transformer.run(x, transformer.bias(positions, positions, seen))[0]
+        x = transformer.embed(transformer.token_vectors(tokens), positions)
+        return transformer.run(x, transformer.attention_bias(positions, positions, visible))[0]
 
     plain = run(ids, torch.arange(len(order))[None])
     torch.testing.assert_close(run(ids[:, order], order[None]), plain[:, order], atol=1e-5, rtol=1e-4)
@@ -93,21 +93,23 @@ def test_only_positions_say_where_a_token_stands(family: str) -> None:
 
 
 @torch.no_grad()
-def test_dropout_is_that_of_the_encoder_and_only_in_training() -> None:
+def test_dropout_is_the_encoders_and_only_in_training() -> None:
     encoder = tiny_encoder("bert", hidden_dropout_prob=0.5)
     ids, mask = texts("bert")
     transformer = Transformer(encoder)
-    assert torch.equal(transformer.plain(ids, mask)[0], transformer.plain(ids, mask)[0])
+    assert torch.equal(transformer.encode(ids, mask)[0], transformer.encode(ids, mask)[0])
     encoder.train()
-    assert not torch.allclose(transformer.plain(ids, mask)[0], transformer.plain(ids, mask)[0])
+    assert not torch.allclose(transformer.encode(ids, mask)[0], transformer.encode(ids, mask)[0])
 
 
-def test_gradients_reach_the_weights_of_the_encoder_but_not_its_bias_by_distance() -> None:
+def test_all_weights_but_the_distance_bias_have_gradients() -> None:
     encoder = tiny_encoder("mpnet")
     ids, mask = texts("mpnet")
-    Transformer(encoder).plain(ids, mask)[0].sin().sum().backward()  # type: ignore[no-untyped-call]
-    untouched = [name for name, weight in encoder.named_parameters() if weight.grad is None or not weight.grad.any()]
-    assert untouched == ["encoder.relative_attention_bias.weight"]
+    Transformer(encoder).encode(ids, mask)[0].sin().sum().backward()  # type: ignore[no-untyped-call]
+    without_gradient = [
+        name for name, weight in encoder.named_parameters() if weight.grad is None or not weight.grad.any()
+    ]
+    assert without_gradient == ["encoder.relative_attention_bias.weight"]
 
 
 def unknown_encoders() -> dict[str, nn.Module]:
@@ -119,14 +121,14 @@ def unknown_encoders() -> dict[str, nn.Module]:
 
 
 @pytest.mark.parametrize("kind", ["distilbert", "relu"])
-def test_encoders_that_are_not_known_from_inside_are_refused_with_what_would_do(kind: str) -> None:
+def test_unknown_encoders_are_refused_with_a_list_of_known_ones(kind: str) -> None:
     with pytest.raises(OnomaError, match=r"'gelu'.*bert, roberta, xlm-roberta, camembert, mpnet"):
         Transformer(unknown_encoders()[kind])
 
 
 @torch.no_grad()
-def test_plain_passes_need_no_knowledge_of_the_layers() -> None:
+def test_unknown_encoders_can_still_encode_texts() -> None:
     encoder = unknown_encoders()["distilbert"].eval()
     ids = torch.arange(6)[None] + 3
     expected = encoder(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state
-    torch.testing.assert_close(encoding(encoder)(ids, torch.ones_like(ids)), expected)
+    torch.testing.assert_close(encoder_function(encoder)(ids, torch.ones_like(ids)), expected)

@@ -1,25 +1,24 @@
-"""Where markers stand, against markers that are really put into a list of tokens."""
+"""Positions of markers, against markers that are inserted into a list of tokens."""
 
 from __future__ import annotations
-
-from types import SimpleNamespace
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onoma.batches import Batch, collate
-from onoma.subwords import Pieces
+from onoma.inputs.batches import Batch
+from onoma.inputs.tokenizer import WordTokenIds
 from onoma.systems.suner.marking import CLOSING, OPENING, PADDING, TEXT, Candidates, mark
+from tiny_batches import batch_of
 
 Spans = list[tuple[int, int]]
-SUBWORDS = SimpleNamespace(pad=0, first=1, last=2)
 
 
-def batch_of(counts: list[list[int]]) -> Batch:
-    """Windows given by how many tokens each of their words has."""
-    pieces = [Pieces(np.arange(3, 3 + sum(one), dtype=np.int32), np.array(one, np.int32)) for one in counts]
-    return collate(pieces, SUBWORDS)  # type: ignore[arg-type]
+def numbered_batch(counts: list[list[int]]) -> Batch:
+    """Windows given by the number of tokens of each word; the tokens are 3, 4, 5, ..."""
+    return batch_of(
+        [WordTokenIds(np.arange(3, 3 + sum(one), dtype=np.int32), np.array(one, np.int32)) for one in counts]
+    )
 
 
 def candidates_of(spans: list[Spans]) -> Candidates:
@@ -29,7 +28,7 @@ def candidates_of(spans: list[Spans]) -> Candidates:
 
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[list[list[int]], list[Spans]]:
-    """Windows of words, some without a candidate, and candidates in any order, also several that begin together."""
+    """Windows, some without candidates, and candidates in any order, some with the same first word."""
     counts = draw(st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=5), min_size=1, max_size=3))
     spans = []
     for own in counts:
@@ -38,8 +37,8 @@ def cases(draw: st.DrawFn) -> tuple[list[list[int]], list[Spans]]:
     return counts, spans
 
 
-def test_markers_stand_behind_the_text_with_the_positions_of_their_tokens() -> None:
-    batch = batch_of([[1, 2, 1], [1, 1]])  # 6 tokens with [CLS] and [SEP], and 4
+def test_markers_follow_the_text_with_the_positions_of_their_tokens() -> None:
+    batch = numbered_batch([[1, 2, 1], [1, 1]])  # 6 tokens with [CLS] and [SEP], and 4
     marked = mark(batch, candidates_of([[(0, 1), (1, 1)], [(0, 0)]]))
     assert marked.ids.tolist() == [[1, 3, 4, 5, 6, 2, 0, 0, 0, 0], [1, 3, 4, 2, 0, 0, 0, 0, 0, 0]]
     e, f, t, p = OPENING, CLOSING, TEXT, PADDING
@@ -52,7 +51,7 @@ def test_markers_stand_behind_the_text_with_the_positions_of_their_tokens() -> N
 
 
 def test_without_candidates_there_is_only_text() -> None:
-    batch = batch_of([[1, 2], [1]])
+    batch = numbered_batch([[1, 2], [1]])
     for tied in (True, False):
         marked = mark(batch, candidates_of([[], []]), tied=tied)
         assert marked.ids.tolist() == batch.ids.tolist()
@@ -70,11 +69,11 @@ def test_slots_count_within_windows(case: tuple[list[list[int]], list[Spans]]) -
 @given(cases())
 def test_tied_markers_share_the_positions_of_their_tokens(case: tuple[list[list[int]], list[Spans]]) -> None:
     counts, spans = case
-    batch, candidates = batch_of(counts), candidates_of(spans)
+    batch, candidates = numbered_batch(counts), candidates_of(spans)
     marked = mark(batch, candidates)
     tokens = batch.ids.shape[1]
     places = list(zip(candidates.window.tolist(), marked.opening.tolist(), marked.closing.tolist(), strict=True))
-    assert len({(w, place) for w, *both in places for place in both}) == 2 * len(places)  # each has a place of its own
+    assert len({(w, place) for w, *both in places for place in both}) == 2 * len(places)  # all places differ
     for (window, opening, closing), first, last in zip(places, candidates.first, candidates.last, strict=True):
         assert min(opening, closing) >= tokens
         assert (marked.roles[window, opening], marked.roles[window, closing]) == (OPENING, CLOSING)
@@ -87,17 +86,17 @@ def test_tied_markers_share_the_positions_of_their_tokens(case: tuple[list[list[
 
 
 @given(cases())
-def test_untied_markers_have_the_positions_of_a_text_with_markers_in_it(
+def test_untied_markers_have_the_positions_of_inserted_markers(
     case: tuple[list[list[int]], list[Spans]],
 ) -> None:
     counts, spans = case
-    batch, candidates = batch_of(counts), candidates_of(spans)
+    batch, candidates = numbered_batch(counts), candidates_of(spans)
     marked = mark(batch, candidates, tied=False)
     number = 0
     for window, own in enumerate(spans):
         firsts = [int(batch.first[window, first]) for first, _ in own]
         lasts = [int(batch.last[window, last]) for _, last in own]
-        written: list[tuple[str, int]] = []  # what stands in the text, in its order
+        written: list[tuple[str, int]] = []  # tokens and markers in the order of the text
         for token in range(batch.ids.shape[1]):
             written += [("e", one) for one, first in enumerate(firsts) if first == token]
             written.append(("token", token))

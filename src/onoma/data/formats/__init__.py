@@ -1,4 +1,4 @@
-"""Readers and writers of all data formats: what goes in and out are Documents."""
+"""Readers and writers for all data formats. All of them yield and accept `Document`s."""
 
 from onoma.data.formats.base import Format
 from onoma.data.formats.registry import FORMATS, convert, detect, read, write

@@ -1,4 +1,4 @@
-"""What a format is: a name, extensions, a look at the content, a reader and a writer."""
+"""What a data format is: a name, file extensions, a content check, a reader and a writer."""
 
 from __future__ import annotations
 
@@ -12,14 +12,23 @@ from reprlib import Repr
 from onoma.entities import Document, Entity
 from onoma.errors import DataError, OnomaError
 
+logger = logging.getLogger("onoma")
+
+OFFSETS_FIX = "count offsets in characters of the text exactly as it is in the file, from 0, end exclusive"
+
+_SHORT = Repr()
+_SHORT.maxstring = _SHORT.maxother = 80
+
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One way to keep documents in files.
+    """A file format for annotated documents.
 
-    `extensions` name this format when a file is written and, where the content says nothing, when it is read.
-    `sniff` tells from the content of a file whether it is of this format. `read` yields documents one by one;
-    `write` takes them one by one and returns their number.
+    Args:
+        extensions: file extensions that select this format for writing, and for reading if no content check succeeds.
+        sniff: checks whether the content of a file is in this format.
+        read: yields documents one by one.
+        write: writes documents one by one and returns their number.
     """
 
     name: str
@@ -29,20 +38,14 @@ class Format:
     write: Callable[[Iterable[Document], Path], int]
 
 
-logger = logging.getLogger("onoma")
-
-_SHORT = Repr()
-_SHORT.maxstring = _SHORT.maxother = 80
-
-
-def shown(value: object) -> str:
-    """A value as an error message shows it, on one line and cut short."""
+def short_repr(value: object) -> str:
+    """The repr of a value for error messages: on one line and shortened."""
     return _SHORT.repr(value)
 
 
 @contextmanager
 def located(path: Path, line: int | None = None, fix: str = "") -> Iterator[None]:
-    """Say in which file and line an error of the block arose."""
+    """Turn an OnomaError of the block into a DataError that names the file and the line."""
     try:
         yield
     except DataError:
@@ -51,30 +54,35 @@ def located(path: Path, line: int | None = None, fix: str = "") -> Iterator[None
         raise DataError(str(error), path=path, line=line, fix=fix) from None
 
 
-def warning_of_unlabelled(documents: Iterable[Document], path: Path) -> Iterator[Document]:
-    """The documents as they come, for formats that cannot say "nobody has labelled this"; at the end, one warning."""
+def warn_if_unlabelled(documents: Iterable[Document], path: Path) -> Iterator[Document]:
+    """Pass documents on, and log one warning at the end if any of them is unlabelled.
+
+    For formats that cannot tell an unlabelled document from a labelled one without mentions.
+    """
     unlabelled = 0
     for document in documents:
         unlabelled += document.annotated == frozenset()
         yield document
     if unlabelled:
         logger.warning(
-            "%s: %d documents that nobody has labelled are written as documents without any mention", path, unlabelled
+            "%s: %d unlabelled documents were written as documents without mentions, because the format cannot mark "
+            "them as unlabelled",
+            path,
+            unlabelled,
         )
 
 
-def mention(text: str, start: int, end: int, label: str) -> Entity:
-    """One mention, checked by itself, so that an error can name the line of a file that holds it."""
+def make_entity(text: str, start: int, end: int, label: str) -> Entity:
+    """One entity of a text; checked here rather than with its document, so that errors can name its line."""
     return Document.from_spans(text, [(start, end, label)]).entities[0]
 
 
-def check_mention(found: str, written: str) -> None:
-    """Compare what stands at the offsets of a mention with what the file says of it; white space may differ.
+def check_mention_text(found: str, written: str) -> None:
+    """Check that the text at the offsets of a mention is the text that the file gives for it; white space may differ.
 
-    A difference means that the offsets count something else (bytes, other line ends), or that the text was edited.
+    A difference means that the offsets count other units (bytes, other line ends) or that the text was edited.
     """
     if "".join(found.split()) != "".join(written.split()):
-        raise OnomaError(f"the mention is given as {shown(written)}, but the text reads {shown(found)} at its offsets")
-
-
-OFFSETS_FIX = "count offsets in characters of the text as it stands in the file, from 0, end exclusive"
+        raise OnomaError(
+            f"the mention is given as {short_repr(written)}, but the text at its offsets is {short_repr(found)}"
+        )

@@ -1,4 +1,4 @@
-"""`spacy`: a DocBin of spaCy (.spacy), mentions in `doc.ents`, or in `doc.spans["sc"]` where they overlap."""
+"""`spacy`: a DocBin of spaCy (.spacy) with mentions in `doc.ents`, or in `doc.spans["sc"]` if they overlap."""
 
 from __future__ import annotations
 
@@ -8,22 +8,24 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from onoma.data.files import atomic_write_bytes, open_bytes, read_bytes
-from onoma.data.formats.base import Format, shown
-from onoma.data.formats.spans import Span, aligned, first_overlap, tile
+from onoma.data.formats.base import Format, short_repr
+from onoma.data.formats.spans import tile, words_and_spans
+from onoma.data.overlaps import first_overlap
 from onoma.entities import Document
 from onoma.errors import DataError, OnomaError
+from onoma.files import atomic_write_bytes, open_bytes, read_bytes
+from onoma.text.tags import Span
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc
     from spacy.vocab import Vocab
 
 SPAN_GROUP = "sc"
-"""The group of spans that spaCy's own span categoriser uses."""
+"""The span group that spaCy's span categorizer uses by default."""
 
 
 def _import_spacy() -> tuple[ModuleType, Vocab]:
-    """The module of spaCy that holds its documents, and an empty vocabulary."""
+    """The module `spacy.tokens` and an empty vocabulary."""
     try:
         from spacy import tokens
         from spacy.vocab import Vocab
@@ -33,16 +35,16 @@ def _import_spacy() -> tuple[ModuleType, Vocab]:
 
 
 def _pieces(document: Document) -> tuple[list[str], list[bool], list[Span]]:
-    """Words that together with the spaces after some of them make up the text, and the mentions in them.
+    """The words of a spaCy Doc, whether a space follows each of them, and the mentions as spans of these words.
 
-    One space after a word is kept as spaCy keeps it, as a mark on the word; all other gaps become words.
+    One space after a word is stored as a flag of the word, as spaCy does; all other gaps become words.
     """
-    offsets, spans = aligned(document)
+    offsets, spans = words_and_spans(document)
     tiles, index = tile(offsets, len(document.text))
     is_word = set(index)
     words: list[str] = []
     spaces: list[bool] = []
-    place: list[int] = []  # where in `words` each word stands
+    place: list[int] = []  # the index in `words` of each word of the document
     for number, (start, end) in enumerate(tiles):
         piece = document.text[start:end]
         if number in is_word:
@@ -67,7 +69,7 @@ def _to_doc(document: Document, vocab: Vocab) -> Doc:
         doc.spans[SPAN_GROUP] = mentions
     elif document.annotated is None or document.annotated:
         doc.set_ents(mentions)
-    return doc  # no entities set: to spaCy they are missing, not absent
+    return doc  # for an unlabelled document no entities are set, which spaCy treats as missing annotation
 
 
 def _from_doc(doc: Doc) -> Document:
@@ -96,8 +98,8 @@ def _read(path: Path) -> Iterator[Document]:
         docs = tokens.DocBin().from_bytes(content).get_docs(vocab)
         yield from map(_from_doc, docs)
     except Exception as error:  # a damaged file can make spaCy, msgpack or numpy raise anything
-        fix = "write the file again with DocBin.to_disk, or name its true format"
-        raise DataError(f"this is not a sound DocBin of spaCy ({shown(error)})", path=path, fix=fix) from None
+        fix = "write the file again with DocBin.to_disk, or name the format it really has"
+        raise DataError(f"this is not a valid DocBin of spaCy ({short_repr(error)})", path=path, fix=fix) from None
 
 
 def _write(documents: Iterable[Document], path: Path) -> int:

@@ -1,4 +1,4 @@
-"""`doccano`: JSON lines as the annotation tool doccano exports and imports them, mentions in characters."""
+"""`doccano`: JSON lines as the annotation tool doccano exports and imports them, with mentions in characters."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Any
 from onoma.data.formats.records import Record, has_entities_with, json_format
 from onoma.entities import Document
 
+_KEYS = ("id", "text", "data", "label", "labels", "entities")
 EXAMPLE = '{"text": "Tom flew.", "label": [[0, 3, "person"]]} (characters, end exclusive)'
 
 
 def _decode(record: Record) -> Document:
-    """A record with neither "label" nor "labels" nor "entities" is a text that nobody has labelled."""
+    """A record without "label", "labels" and "entities" is an unlabelled document."""
     annotated = None
     if "label" in record or "labels" in record:
         spans = record.triples("label" if "label" in record else "labels")
@@ -21,7 +22,8 @@ def _decode(record: Record) -> Document:
     else:
         spans, annotated = [], ()
     text = record.text("data" if "data" in record and "text" not in record else "text")
-    return Document.from_spans(text, spans, annotated=annotated, id=record.name("id"))
+    meta = record.others(_KEYS)
+    return Document.from_spans(text, spans, annotated=annotated, id=record.identifier("id"), meta=meta)
 
 
 def _encode(document: Document) -> dict[str, Any]:
@@ -35,8 +37,8 @@ def _encode(document: Document) -> dict[str, Any]:
 def _recognise(fields: dict[str, Any]) -> bool:
     if not ("text" in fields or "data" in fields):
         return False
-    listed = any(isinstance(fields.get(key), list) for key in ("label", "labels", "relations"))
-    return listed or has_entities_with(fields, "start_offset")
+    has_list = any(isinstance(fields.get(key), list) for key in ("label", "labels", "relations"))
+    return has_list or has_entities_with(fields, "start_offset")
 
 
-FORMAT = json_format("doccano", (), example=EXAMPLE, recognise=_recognise, decode=_decode, encode=_encode)
+FORMAT = json_format("doccano", (), example=EXAMPLE, keys=_KEYS, recognise=_recognise, decode=_decode, encode=_encode)

@@ -1,4 +1,4 @@
-"""`gliner`: the training data of GLiNER, tokens with mentions whose last token is included."""
+"""`gliner`: the training data of GLiNER, with mentions counted in tokens and the last token inclusive."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ from onoma.data.formats.records import Record, json_format
 from onoma.data.formats.spans import from_tokens, to_tokens
 from onoma.entities import Document
 
-EXAMPLE = '{"tokenized_text": ["Tom", "flew"], "ner": [[0, 0, "person"]]} (tokens, the last one of a mention included)'
+_KEYS = ("id", "text", "tokenized_text", "ner")
+EXAMPLE = '{"tokenized_text": ["Tom", "flew"], "ner": [[0, 0, "person"]]} (tokens, end inclusive)'
 
 
 def _decode(record: Record) -> Document:
-    """A record without "ner" is a text that nobody has labelled."""
+    """A record without "ner" is an unlabelled document."""
     mentions = record.triples("ner") if "ner" in record else []
     return from_tokens(
         record.texts("tokenized_text"),
         [(first, last + 1, label) for first, last, label in mentions],
         text=record.text("text") if "text" in record else None,
         annotated=None if "ner" in record else (),
+        id=record.identifier("id"),
+        meta=record.others(_KEYS),
     )
 
 
@@ -27,11 +30,17 @@ def _encode(document: Document) -> dict[str, Any]:
     row: dict[str, Any] = {"tokenized_text": tokens}
     if document.annotated is None or document.annotated:
         row["ner"] = [[first, end - 1, label] for first, end, label in spans]
-    return row if text is None else row | {"text": text}
+    if text is not None:
+        row["text"] = text
+    if document.id is not None:
+        row["id"] = document.id
+    return row
 
 
 def _recognise(fields: dict[str, Any]) -> bool:
     return "tokenized_text" in fields
 
 
-FORMAT = json_format("gliner", (".json",), example=EXAMPLE, recognise=_recognise, decode=_decode, encode=_encode)
+FORMAT = json_format(
+    "gliner", (".json",), example=EXAMPLE, keys=_KEYS, recognise=_recognise, decode=_decode, encode=_encode
+)

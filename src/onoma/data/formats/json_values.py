@@ -1,4 +1,4 @@
-"""JSON values one by one, from JSON lines or from one JSON array, without loading the file."""
+"""JSON values, read one by one from JSON lines or from one JSON array, without loading the whole file."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
-from onoma.data.files import BYTE_ORDER_MARK, open_bytes, open_text, read_lines
 from onoma.errors import DataError
+from onoma.files import BYTE_ORDER_MARK, open_bytes, open_text, read_lines
 
 _CHUNK = 1 << 20
-_LONGEST_ITEM = 1 << 28
+_MAX_ITEM_LENGTH = 1 << 28
 _SPACE = re.compile(r"[ \t\n\r]*")
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _DECODER = json.JSONDecoder()
@@ -21,8 +21,8 @@ JSON_FIX = "write one JSON object on each line, or one JSON array of objects"
 
 
 def read_values(path: Path) -> Iterator[tuple[int, Any]]:
-    """The values of a file and the lines on which they begin: one on each line, or the items of one array."""
-    if _holds_array(path):
+    """The values of a file with the lines on which they start: one value per line, or the items of one array."""
+    if _is_array(path):
         with open_text(path) as file:
             yield from _ArrayScanner(file, path).items()
         return
@@ -31,7 +31,7 @@ def read_values(path: Path) -> Iterator[tuple[int, Any]]:
             yield line, parse(source, path, line)
 
 
-def _holds_array(path: Path) -> bool:
+def _is_array(path: Path) -> bool:
     with open_bytes(path) as file:
         head = file.read(3).removeprefix(BYTE_ORDER_MARK)
         while not head.strip() and (more := file.read(4096)):
@@ -39,49 +39,49 @@ def _holds_array(path: Path) -> bool:
     return head.lstrip().startswith(b"[")
 
 
-def parse(source: str, path: Path, line: int) -> Any:
-    """The value of one JSON text; whatever is wrong with it is a DataError."""
+def parse(source: str, path: Path, line: int = 1, fix: str = JSON_FIX) -> Any:
+    """The value of one JSON text that starts on a line of a file; a DataError if it is not valid."""
     try:
         value = json.loads(source)
     except (ValueError, RecursionError) as error:
-        _raise_broken(error, path, line)
+        _raise_invalid(error, path, line, fix)
     _check_characters(value, source, path, line)
     return value
 
 
-def _raise_broken(error: Exception, path: Path, line: int) -> NoReturn:
+def _raise_invalid(error: Exception, path: Path, line: int, fix: str = JSON_FIX) -> NoReturn:
     if isinstance(error, json.JSONDecodeError):
         line += error.lineno - 1
-        message = f"broken JSON at character {error.colno} of the line ({error.msg})"
+        message = f"this is not valid JSON at character {error.colno} of the line ({error.msg})"
     elif isinstance(error, RecursionError):
-        message = "JSON nested too deeply"
-    else:  # a number of thousands of digits
-        message = f"broken JSON ({error})"
-    raise DataError(message, path=path, line=line, fix=JSON_FIX) from None
+        message = "the JSON is nested too deeply"
+    else:  # a number with thousands of digits
+        message = f"this is not valid JSON ({error})"
+    raise DataError(message, path=path, line=line, fix=fix) from None
 
 
 def _check_characters(value: Any, source: str, path: Path, line: int) -> None:
-    r"""Refuse "\ud83d" without its other half: JSON allows it, but it is no character and cannot be written again."""
+    r"""Refuse unpaired surrogates such as "\ud83d": JSON allows them, but UTF-8 files cannot contain them."""
     if not _SURROGATE.search(source):
         return
     try:
         json.dumps(value, ensure_ascii=False).encode("utf-8")
     except RecursionError as error:
-        _raise_broken(error, path, line)
+        _raise_invalid(error, path, line)
     except UnicodeEncodeError:
-        message = "a \\u escape holds only half of a surrogate pair, which is no character"
-        raise DataError(message, path=path, line=line, fix="mend or remove the escape") from None
+        message = "a \\u escape is an unpaired surrogate, which is not a character"
+        raise DataError(message, path=path, line=line, fix="correct or remove the escape") from None
 
 
 class _ArrayScanner:
-    """Walks over a JSON array while it holds no more than the item at hand and a chunk of the file."""
+    """Reads the items of a JSON array, with only the current item and one chunk of the file in memory."""
 
     def __init__(self, file: TextIO, path: Path) -> None:
         self.file, self.path = file, path
         self.buffer, self.position, self.line, self.ended = "", 0, 1, False
 
     def items(self) -> Iterator[tuple[int, Any]]:
-        """The items of the array and the lines on which they begin."""
+        """The items of the array with the lines on which they start."""
         self._take("[")
         if self._peek() != "]":
             yield self._item()
@@ -90,7 +90,7 @@ class _ArrayScanner:
                 yield self._item()
         self._take("]")
         if self._peek():
-            self._raise_unexpected("nothing")
+            self._raise_unexpected("the end of the file")
 
     def _peek(self) -> str:
         """The next character that is not white space; empty at the end of the file."""
@@ -102,7 +102,7 @@ class _ArrayScanner:
             self._fill()
 
     def _fill(self) -> None:
-        # reading as much again as is there keeps the repeated parsing of one long item linear
+        # doubling the buffer keeps the total time linear when a long item is parsed again after each read
         rest = self.buffer[self.position :]
         more = self.file.read(max(_CHUNK, len(rest)))
         self.buffer, self.position, self.ended = rest + more, 0, not more
@@ -118,7 +118,7 @@ class _ArrayScanner:
 
     def _raise_unexpected(self, expected: str) -> NoReturn:
         found = repr(self._peek()) if self._peek() else "the end of the file"
-        message = f"broken JSON: {found} stands where {expected} should be"
+        message = f"this is not valid JSON: expected {expected}, found {found}"
         raise DataError(message, path=self.path, line=self.line, fix=JSON_FIX)
 
     def _item(self) -> tuple[int, Any]:
@@ -130,10 +130,10 @@ class _ArrayScanner:
                 value, end = _DECODER.raw_decode(self.buffer, self.position)
                 break
             except (ValueError, RecursionError) as error:
-                if self.ended or len(self.buffer) - self.position > _LONGEST_ITEM:
-                    # the positions in `error` count from the start of the buffer, so parse the item alone
+                if self.ended or len(self.buffer) - self.position > _MAX_ITEM_LENGTH:
+                    # positions in `error` count from the start of the buffer, so the item is parsed again by itself
                     parse(self.buffer[self.position :], self.path, line)
-                    raise AssertionError("what failed to parse has parsed") from error
+                    raise AssertionError("the item is valid by itself") from error
             self._fill()
         source = self.buffer[self.position : end]
         _check_characters(value, source, self.path, line)

@@ -1,19 +1,20 @@
-"""`jsonl`, the canonical format: one text with its mentions in characters a line. It keeps all of a document."""
+"""`jsonl`, the canonical format: one document per line, mentions in characters. It keeps all fields of a document."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
-from onoma.data.formats.base import check_mention
+from onoma.data.formats.base import check_mention_text
 from onoma.data.formats.records import Record, has_entities_with, json_format
 from onoma.entities import Document
 
+_KEYS = ("id", "text", "entities", "annotated", "words")
 EXAMPLE = '{"text": "Tom flew.", "entities": [{"start": 0, "end": 3, "label": "person"}]} (characters, end exclusive)'
 
 
 def _decode(record: Record) -> Document:
-    """A record without "entities" is a text that nobody has labelled."""
+    """A record without "entities" is an unlabelled document."""
     text = record.text("text")
     items = record.records("entities") if "entities" in record else []
     mentions = [_mention(item, text) for item in items]
@@ -23,9 +24,10 @@ def _decode(record: Record) -> Document:
         [mention[:3] for mention in mentions],
         annotated=annotated,
         words=record.pairs("words") if "words" in record else None,
-        id=record.name("id"),
+        id=record.identifier("id"),
+        meta=record.others(_KEYS),
     )
-    # sorting gives the mentions the order that they have in the document
+    # sorted mentions have the same order as the entities of the document
     scores = [score for *_, score in sorted(mentions)]
     entities = (replace(entity, score=score) for entity, score in zip(document.entities, scores, strict=True))
     return replace(document, entities=tuple(entities)) if set(scores) - {1.0} else document
@@ -34,7 +36,7 @@ def _decode(record: Record) -> Document:
 def _mention(item: Record, text: str) -> tuple[int, int, str, float]:
     start, end = item.integer("start"), item.integer("end")
     if "text" in item:
-        check_mention(text[max(start, 0) : max(end, 0)], item.text("text"))
+        check_mention_text(text[max(start, 0) : max(end, 0)], item.text("text"))
     return start, end, item.text("label"), item.number("score") if "score" in item else 1.0
 
 
@@ -54,10 +56,10 @@ def _encode(document: Document) -> dict[str, Any]:
 
 
 def _recognise(fields: dict[str, Any]) -> bool:
-    told = "annotated" in fields or has_entities_with(fields, "start")
-    return told and "text" in fields and "tokens" not in fields
+    has_mentions = "annotated" in fields or has_entities_with(fields, "start")
+    return has_mentions and "text" in fields and "tokens" not in fields
 
 
 FORMAT = json_format(
-    "jsonl", (".jsonl", ".ndjson"), example=EXAMPLE, recognise=_recognise, decode=_decode, encode=_encode
+    "jsonl", (".jsonl", ".ndjson"), example=EXAMPLE, keys=_KEYS, recognise=_recognise, decode=_decode, encode=_encode
 )

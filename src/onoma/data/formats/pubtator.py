@@ -1,7 +1,7 @@
-"""`pubtator`: title and abstract on lines of their own, then one tab-separated row a mention, then an empty line.
+"""`pubtator`: a title line and an abstract line, then one tab-separated row per mention, then an empty line.
 
-The text is the title, a space and the abstract; the title alone where the abstract is empty. Written with all of the
-text in the title, so that it comes back as it was. Rows of relations are passed over.
+The text is the title, a space and the abstract, or only the title if the abstract is empty. Files are written with the
+whole text as title, so that it is read back unchanged. Rows of relations are skipped.
 """
 
 from __future__ import annotations
@@ -11,30 +11,30 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from onoma.data.files import atomic_write, read_lines
 from onoma.data.formats.base import (
     OFFSETS_FIX,
     Format,
-    check_mention,
+    check_mention_text,
     located,
-    mention,
-    shown,
-    warning_of_unlabelled,
+    make_entity,
+    short_repr,
+    warn_if_unlabelled,
 )
-from onoma.data.formats.spans import Span
 from onoma.entities import Document
 from onoma.errors import DataError
+from onoma.files import atomic_write, read_lines
+from onoma.text.tags import Span
 
 _TEXT_LINE = re.compile(r"([^|\t]+)\|([ta])\|(.*)", re.DOTALL)
 _NUMBER = re.compile(r"[0-9]{1,18}")
 _RELATION = re.compile(r"[^\W\d][\w-]*")
 _SAFE_ID = re.compile(r"[\w.:-]+")
-_FIX = "begin a document with 123|t|title and 123|a|abstract, then one tabbed row a mention: 123 0 5 text type"
+_FIX = "start a document with 123|t|title and 123|a|abstract, then one row per mention with tabs: 123 0 5 text type"
 
 
 @dataclass(slots=True)
 class _Entry:
-    """What has been read of one document."""
+    """The lines of one document that were read so far."""
 
     id: str
     title: str
@@ -46,8 +46,8 @@ class _Entry:
         entities = []
         for line, span, written in self.mentions:
             with located(path, line, OFFSETS_FIX):
-                entities.append(mention(text, *span))
-                check_mention(entities[-1].text, written)
+                entities.append(make_entity(text, *span))
+                check_mention_text(entities[-1].text, written)
         return Document(text, tuple(entities), id=self.id)
 
 
@@ -71,7 +71,7 @@ def _add_line(entry: _Entry | None, line: str, path: Path, number: int) -> None:
     columns = line.split("\t")
     name = text_line[1] if text_line else columns[0]
     if entry is None or name != entry.id:
-        message = f"the line belongs to document {shown(name)}, whose title line does not stand before it"
+        message = f"the line belongs to document {short_repr(name)}, but no title line of it precedes"
         raise DataError(message, path=path, line=number, fix=_FIX)
     if text_line:
         if entry.abstract is not None:
@@ -92,12 +92,12 @@ def _sniff(path: Path) -> bool:
 
 def _lines(document: Document, number: int, path: Path) -> Iterator[str]:
     if re.search(r"[\n\r]", document.text):
-        message = f"document {number} has a line break in its text, which PubTator cannot hold"
-        raise DataError(message, path=path, fix="write jsonl instead, or put spaces for the line breaks")
+        message = f"document {number} has a line break in its text, which PubTator cannot represent"
+        raise DataError(message, path=path, fix="write jsonl instead, or replace line breaks by spaces")
     if any(re.search(r"[\t\n\r]", label) for label in document.labels):
-        message = f"document {number} has a label with a tab or a line break in it, which PubTator cannot hold"
+        message = f"document {number} has a label with a tab or a line break, which PubTator cannot represent"
         raise DataError(message, path=path, fix="rename the label, or write jsonl instead")
-    name = document.id if document.id and _SAFE_ID.fullmatch(document.id) else str(number)
+    name = str(document.id) if document.id is not None and _SAFE_ID.fullmatch(str(document.id)) else str(number)
     yield f"{name}|t|{document.text}\n{name}|a|\n"
     for start, end, label in (entity.key for entity in document.entities):
         written = document.text[start:end].replace("\t", " ")
@@ -108,7 +108,7 @@ def _lines(document: Document, number: int, path: Path) -> Iterator[str]:
 def _write(documents: Iterable[Document], path: Path) -> int:
     number = 0
     with atomic_write(path) as file:
-        for number, document in enumerate(warning_of_unlabelled(documents, path), start=1):
+        for number, document in enumerate(warn_if_unlabelled(documents, path), start=1):
             file.writelines(_lines(document, number, path))
     return number
 

@@ -1,27 +1,27 @@
-"""Records: JSON objects with checked fields, and the formats that keep one document in each."""
+"""Records: JSON objects with checked fields, and what the formats with one document per JSON object share."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from onoma.data.files import atomic_write, plain_suffix
-from onoma.data.formats.base import Format, located, shown
+from onoma.data.formats.base import Format, located, short_repr
 from onoma.data.formats.json_values import read_values
 from onoma.entities import Document
 from onoma.errors import DataError
+from onoma.files import atomic_write, plain_suffix
 
 _SNIFFED_RECORDS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A JSON object and where it stands; a field comes out with the type that was asked for, or as a DataError."""
+    """A JSON object with its file and line. Its methods return a field of one type, or raise a DataError."""
 
     fields: dict[str, Any]
     path: Path
@@ -34,12 +34,12 @@ class Record:
     def error(self, message: str) -> DataError:
         return DataError(message, path=self.path, line=self.line, fix=f"a record looks like {self.example}")
 
-    def _field(self, key: str, wanted: str, accepts: Callable[[Any], bool]) -> Any:
+    def _field(self, key: str, expected: str, accepts: Callable[[Any], bool]) -> Any:
         if key not in self.fields:
             raise self.error(f"the key {key!r} is missing")
         value = self.fields[key]
         if not accepts(value):
-            raise self.error(f"{key!r} must be {wanted}, got {shown(value)}")
+            raise self.error(f"{key!r} must be {expected}, got {short_repr(value)}")
         return value
 
     def text(self, key: str) -> str:
@@ -51,17 +51,22 @@ class Record:
         return value
 
     def integer(self, key: str) -> int:
-        value: int = self._field(key, "a whole number", _is_integer)
+        value: int = self._field(key, "an integer", _is_integer)
         return value
 
     def number(self, key: str) -> float:
         return float(self._field(key, "a number", _is_number))
 
-    def name(self, key: str) -> str | None:
-        """A string, or a whole number taken as one; None when it is missing or null."""
+    def identifier(self, key: str) -> str | int | None:
+        """A string or an integer; None if it is missing or null."""
         if self.fields.get(key) is None:
             return None
-        return str(self._field(key, "a string or a whole number", lambda value: _is_text(value) or _is_integer(value)))
+        value: str | int = self._field(key, "a string or an integer", lambda one: _is_text(one) or _is_integer(one))
+        return value
+
+    def others(self, known: Collection[str]) -> dict[str, Any]:
+        """All fields except the known ones."""
+        return _without(self.fields, known)
 
     def records(self, key: str) -> list[Record]:
         values = self._field(key, "a list of objects", _list_of(lambda item: isinstance(item, dict)))
@@ -80,7 +85,7 @@ def _is_text(value: Any) -> bool:
 
 
 def _is_integer(value: Any) -> bool:
-    return type(value) is int  # isinstance would let True pass
+    return type(value) is int  # isinstance would accept True
 
 
 def _is_number(value: Any) -> bool:
@@ -99,29 +104,33 @@ def _list_of(accepts: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, list) and all(map(accepts, value))
 
 
+def _without(fields: Mapping[str, Any], keys: Collection[str]) -> dict[str, Any]:
+    return {key: value for key, value in fields.items() if key not in keys}
+
+
 def read_records(path: Path, example: str) -> Iterator[Record]:
-    """The objects of a file of JSON lines or of one JSON array."""
+    """The objects of a file of JSON lines, or of one JSON array; `example` is a valid record, for error messages."""
     for line, value in read_values(path):
         if not isinstance(value, dict):
             fix = f"a record looks like {example}"
-            raise DataError(f"a record must be a JSON object, got {shown(value)}", path=path, line=line, fix=fix)
+            raise DataError(f"a record must be a JSON object, got {short_repr(value)}", path=path, line=line, fix=fix)
         yield Record(value, path, line, example)
 
 
 def write_records(rows: Iterable[dict[str, Any]], path: Path) -> int:
-    """Write one JSON object a line; a file named .json becomes one array."""
-    opening, between, closing = ("[\n", ",\n", "\n]\n") if plain_suffix(path) == ".json" else ("", "\n", "\n")
+    """Write one JSON object per line, or one array if the file is named .json."""
+    opening, separator, closing = ("[\n", ",\n", "\n]\n") if plain_suffix(path) == ".json" else ("", "\n", "\n")
     count = 0
     with atomic_write(path) as file:
         file.write(opening)
         for count, row in enumerate(rows, start=1):
-            file.write(between * (count > 1) + json.dumps(row, ensure_ascii=False))
+            file.write(separator * (count > 1) + json.dumps(row, ensure_ascii=False))
         file.write(closing if count or opening else "")
     return count
 
 
 def has_entities_with(fields: dict[str, Any], key: str) -> bool:
-    """Whether a record lists an entity that has this key, by which formats are told apart."""
+    """Whether a record has an entity with this key, which distinguishes formats."""
     entities = fields.get("entities")
     return isinstance(entities, list) and any(isinstance(entity, dict) and key in entity for entity in entities)
 
@@ -131,14 +140,20 @@ def json_format(
     extensions: tuple[str, ...],
     *,
     example: str,
+    keys: Collection[str],
     recognise: Callable[[dict[str, Any]], bool],
     decode: Callable[[Record], Document],
     encode: Callable[[Document], dict[str, Any]],
 ) -> Format:
-    """A format that keeps each document in one JSON object.
+    """A format with one JSON object per document.
 
-    `recognise` tells the format from the keys of a record. Several records are looked at, because one without
-    mentions may look the same in two formats.
+    Args:
+        example: a valid record, for error messages.
+        keys: the keys of the format; other keys of a record are kept in `Document.meta`.
+        recognise: checks whether a record is in this format. Several records are checked, because a record without
+            mentions may look the same in two formats.
+        decode: from a record to a document.
+        encode: from a document to a record, without `meta`.
     """
 
     def sniff(path: Path) -> bool:
@@ -151,6 +166,6 @@ def json_format(
             yield document
 
     def write(documents: Iterable[Document], path: Path) -> int:
-        return write_records(map(encode, documents), path)
+        return write_records((encode(document) | _without(document.meta, keys) for document in documents), path)
 
     return Format(name, extensions, sniff, read, write)

@@ -1,4 +1,4 @@
-"""The formats by name, and reading, writing and converting files of any of them."""
+"""All formats by name, and functions to detect, read, write and convert files of any format."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from itertools import chain
 from os import PathLike
 from pathlib import Path
 
-from onoma.data.files import plain_suffix, require_storage
 from onoma.data.formats import brat, conll, docbin, doccano, gliner, jsonl, pubtator, tokens
 from onoma.data.formats.base import Format
 from onoma.entities import Document
 from onoma.errors import DataError, OnomaError
+from onoma.files import plain_suffix, require_storage
 
 FORMATS: dict[str, Format] = {
     module.FORMAT.name: module.FORMAT for module in (jsonl, tokens, conll, brat, doccano, gliner, docbin, pubtator)
 }
-"""Every format that Onoma reads and writes."""
+"""All formats that Onoma reads and writes."""
 
-_NAME_IT = f"name the format: {', '.join(FORMATS)}"
+_NAME_FORMAT = f"name the format: {', '.join(FORMATS)}"
 
 
 def detect(path: str | PathLike[str], *, writing: bool = False) -> str:
     """The name of the format of a file or folder.
 
-    To read, the content decides, then the extension. To write, the extension alone; a name without one is a folder
-    of brat files.
+    For reading, the content decides, or the extension if no format recognises the content. For writing, the extension
+    decides; a path without one is a folder of brat files.
 
     >>> detect("train.conll.xz", writing=True)
     'conll'
@@ -50,13 +50,13 @@ def detect(path: str | PathLike[str], *, writing: bool = False) -> str:
 def _unknown_format(path: Path, writing: bool) -> DataError:
     if writing:
         known = " ".join(suffix for form in FORMATS.values() for suffix in form.extensions)
-        fix = f"use a known extension ({known}; none for a folder of brat files), or --to: {_NAME_IT}"
-        return DataError(f"the extension {path.suffix!r} is of no format", path=path, fix=fix)
+        fix = f"use a known extension ({known}; none for a folder of brat files), or --to: {_NAME_FORMAT}"
+        return DataError(f"no format has the extension {path.suffix!r}", path=path, fix=fix)
     if path.is_dir():
         files = sorted(entry.name for entry in path.iterdir() if entry.is_file() and _has_known_extension(entry))
-        listed = f"take its files one by one: {', '.join(files)}" if files else "name the file that holds documents"
-        return DataError("this is a folder, and not one of brat files (.txt and .ann)", path=path, fix=listed)
-    return DataError("the format cannot be told from the name or the content", path=path, fix=_NAME_IT)
+        fix = f"give its files one by one: {', '.join(files)}" if files else "give the file that contains the documents"
+        return DataError("this is a folder, but not one of brat files (.txt and .ann)", path=path, fix=fix)
+    return DataError("the format cannot be detected from the name or the content", path=path, fix=_NAME_FORMAT)
 
 
 def _has_known_extension(path: Path) -> bool:
@@ -66,12 +66,12 @@ def _has_known_extension(path: Path) -> bool:
 def _sniffs(form: Format, path: Path) -> bool:
     try:
         return form.sniff(path)
-    except DataError:  # broken or of another format; the reader will say so if the extension leads to it
+    except DataError:  # damaged or in another format; if the extension selects this format, its reader will report it
         return False
 
 
 def read(path: str | PathLike[str], format: str | None = None) -> Iterator[Document]:
-    """The documents of a file or folder, one by one; the format is told by content and name if not given.
+    """The documents of a file or folder, one by one; the format is detected (see `detect`) if it is not given.
 
     >>> for document in read("train.jsonl.xz"):  # doctest: +SKIP
     ...     print(document.text)
@@ -81,7 +81,7 @@ def read(path: str | PathLike[str], format: str | None = None) -> Iterator[Docum
 
 
 def write(documents: Iterable[Document], path: str | PathLike[str], format: str | None = None) -> int:
-    """Write documents as they come, and return their number; the format is told by the extension if not given."""
+    """Write documents one by one and return their number; the extension selects the format if it is not given."""
     form = _named(format or detect(path, writing=True))
     return form.write(documents, Path(path))
 
@@ -91,23 +91,22 @@ def convert(
     target: str | PathLike[str],
     source_format: str | None = None,
     target_format: str | None = None,
-    on_document: Callable[[], None] | None = None,
+    on_progress: Callable[[int], None] = lambda documents: None,
 ) -> int:
     """Read documents from `source` and write them to `target`; return their number.
 
-    `on_document` is called after each one, for a progress bar.
+    `on_progress` gets the number of documents read so far.
     """
 
     def counted() -> Iterator[Document]:
-        for document in read(source, source_format):
+        for number, document in enumerate(read(source, source_format), start=1):
             yield document
-            if on_document:
-                on_document()
+            on_progress(number)
 
     return write(counted(), target, target_format)
 
 
 def _named(name: str) -> Format:
     if name not in FORMATS:
-        raise OnomaError(f"there is no format {name!r}. Fix: {_NAME_IT}.")
+        raise OnomaError(f"there is no format {name!r}. Fix: {_NAME_FORMAT}.")
     return FORMATS[name]

@@ -1,4 +1,4 @@
-"""`tokens`: JSON lines of tokens, with mentions counted in tokens."""
+"""`tokens`: JSON lines with tokens, and mentions counted in tokens."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from onoma.data.formats.records import Record, json_format
 from onoma.data.formats.spans import from_tokens, to_tokens
 from onoma.entities import Document
 
+_KEYS = ("id", "text", "tokens", "entities", "queried_types", "absent")
 EXAMPLE = '{"tokens": ["Tom", "flew"], "entities": [{"start": 0, "end": 1, "type": "person"}]} (tokens, end exclusive)'
 
 
 def _decode(record: Record) -> Document:
-    """A record without "entities" is a text that nobody has labelled."""
+    """A record without "entities" is an unlabelled document.
+
+    "queried_types" lists the annotated labels; "absent" lists labels that are annotated and have no mention.
+    """
     items = record.records("entities") if "entities" in record else []
     spans = [(item.integer("start"), item.integer("end"), item.text("type")) for item in items]
     annotated: list[str] | None = None
@@ -23,7 +27,14 @@ def _decode(record: Record) -> Document:
     elif "absent" in record:
         annotated = [*(label for *_, label in spans), *record.texts("absent")]
     text = record.text("text") if "text" in record else None
-    return from_tokens(record.texts("tokens"), spans, text=text, annotated=annotated)
+    return from_tokens(
+        record.texts("tokens"),
+        spans,
+        text=text,
+        annotated=annotated,
+        id=record.identifier("id"),
+        meta=record.others(_KEYS),
+    )
 
 
 def _encode(document: Document) -> dict[str, Any]:
@@ -35,6 +46,8 @@ def _encode(document: Document) -> dict[str, Any]:
         row["entities"] = [{"start": first, "end": end, "type": label} for first, end, label in spans]
     if document.annotated:
         row["queried_types"] = sorted(document.annotated)
+    if document.id is not None:
+        row["id"] = document.id
     return row
 
 
@@ -42,4 +55,4 @@ def _recognise(fields: dict[str, Any]) -> bool:
     return isinstance(fields.get("tokens"), list)
 
 
-FORMAT = json_format("tokens", (), example=EXAMPLE, recognise=_recognise, decode=_decode, encode=_encode)
+FORMAT = json_format("tokens", (), example=EXAMPLE, keys=_KEYS, recognise=_recognise, decode=_decode, encode=_encode)

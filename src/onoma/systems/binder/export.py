@@ -1,4 +1,4 @@
-"""BINDER as ONNX graphs, for the runtime without PyTorch."""
+"""BINDER as ONNX graphs."""
 
 from __future__ import annotations
 
@@ -10,28 +10,29 @@ import torch
 from onnx import TensorProto
 
 from onoma.errors import OnomaError
+from onoma.models.folder import ONNX_FILE
+from onoma.onnx.encoder import TOKENS, array, encoder_states, first_state, head, mean_state
+from onoma.onnx.writer import Floats, GraphInput, GraphWriter
 from onoma.systems.binder.model import Binder
-from onoma.systems.binder.onnx_runtime import TEXT_FILE, TYPES_FILE
-from onoma.systems.blocks.onnx_encoder import TOKENS, array, encoder_states, first_state, head, mean_state
-from onoma.systems.blocks.onnx_graph import Floats, Graph, Input
+from onoma.systems.binder.onnx_runtime import TYPES_FILE
 
 
 @torch.inference_mode()
 def export_binder(model: Binder, folder: Path, *, int8: bool = False) -> None:
-    """Write model.onnx and, where types have an encoder of their own, types.onnx.
+    """Write model.onnx and, if types have an encoder of their own, types.onnx.
 
-    model.onnx reads texts, where their words are, and rows of types. It gives `matching.Parts` and the similarities
-    of [CLS] (`anchor`), with joint inference also those of starts and ends: all that is multiplied is multiplied in
-    the graph. Constant outputs are `widths` (d of each width) and, where they are global, `thresholds` (3, types).
-    `encoded` are rows of types, e^B, e^Q and e scaled by 1/τ: of the texts that are read, by types.onnx if there is
-    one, or of all types at once where they are atomic.
+    model.onnx reads texts, the tokens of their words, and rows of types. Its outputs are `matching.Parts` and the
+    similarities of [CLS] (`anchor`), with joint inference also those of starts and ends, so that all products are
+    computed in the graph. Constant outputs are `widths` (d of each width) and global `thresholds` (3, types).
+    `encoded` are rows of types, e^B, e^Q and e scaled by 1/τ: of the texts that are read (an output of types.onnx if
+    there is one), or of all types if these are atomic.
     """
     if model.options.types == "prototype":
         raise OnomaError(
-            "a model whose types are prototypical instances cannot be exported; use the torch backend, or train a "
-            "model with `types: description`"
+            "a model whose types are prototypical instances cannot be exported. Fix: use the torch backend, or train "
+            "a model with `types: description`"
         )
-    graph = Graph(int8=int8)
+    graph = GraphWriter(int8=int8)
     states = encoder_states(graph, model.text_encoder)
     outputs = _text_side(graph, states, model)
     if model.options.thresholds == "global":
@@ -41,12 +42,12 @@ def export_binder(model: Binder, folder: Path, *, int8: bool = False) -> None:
     elif model.own_type_encoder is None:
         outputs["encoded"] = _type_side(graph, states, model)
     else:
-        types = Graph(int8=int8)
+        types = GraphWriter(int8=int8)
         rows = _type_side(types, encoder_states(types, model.own_type_encoder), model)
         types.save(folder / TYPES_FILE, TOKENS, {"encoded": rows})
-    words = {"first": Input(("words", 2)), "last": Input(("words", 2))}  # tokens of words: number of the text, place
-    asked = {"types": Input(("types", 3 * model.options.size), TensorProto.FLOAT)}
-    graph.save(folder / TEXT_FILE, TOKENS | words | asked, outputs)
+    words = {"first": GraphInput(("words", 2)), "last": GraphInput(("words", 2))}  # index of the text, token
+    asked = {"types": GraphInput(("types", 3 * model.options.vector_size), TensorProto.FLOAT)}
+    graph.save(folder / ONNX_FILE, TOKENS | words | asked, outputs)
 
 
 class _Side(NamedTuple):
@@ -56,68 +57,68 @@ class _Side(NamedTuple):
     whole: str  # of [CLS] (texts, d)
 
 
-def _text_side(graph: Graph, states: str, model: Binder) -> dict[str, str]:
-    """l and r of words, their products with types and widths, and the thresholds that [CLS] gives."""
-    options, size = model.options, model.options.size
+def _text_side(graph: GraphWriter, states: str, model: Binder) -> dict[str, str]:
+    """l and r of words, their products with types and widths, and the thresholds from [CLS]."""
+    options, size = model.options, model.options.vector_size
     width = array(model.width_vectors(options.max_width))  # (widths, d)
     by_width = graph.constant(width.T)
     start_types, end_types, types = (_columns(graph, "types", part * size, size) for part in range(3))
     left, right = _side(graph, states, model, "left"), _side(graph, states, model, "right")
-    whole = graph.plus(graph.add("Add", left.whole, right.whole), width[0])
+    whole = graph.add_bias(graph.node("Add", left.whole, right.whole), width[0])
     outputs = {
         "left": left.words,
         "right": right.words,
         "left_types": _products(graph, left.words, types),
         "types_right": _products(graph, types, _padded(graph, right.words, width)),
-        "left_widths": graph.add("MatMul", left.words, by_width),
-        "right_widths": graph.add("MatMul", right.words, by_width),
-        "types_widths": graph.add("MatMul", types, by_width),
-        "anchor": _products(graph, graph.unit(whole), types),
+        "left_widths": graph.node("MatMul", left.words, by_width),
+        "right_widths": graph.node("MatMul", right.words, by_width),
+        "types_widths": graph.node("MatMul", types, by_width),
+        "anchor": _products(graph, graph.l2_normalize(whole), types),
         "widths": graph.constant(width),
     }
     if options.inference == "joint":
         start, end = (_side(graph, states, model, name) for name in ("start", "end"))
         outputs |= {
-            "start_types": _products(graph, graph.unit(start.words), start_types),
-            "types_end": _products(graph, end_types, graph.unit(end.words)),
-            "start_anchor": _products(graph, graph.unit(start.whole), start_types),
-            "end_anchor": _products(graph, graph.unit(end.whole), end_types),
+            "start_types": _products(graph, graph.l2_normalize(start.words), start_types),
+            "types_end": _products(graph, end_types, graph.l2_normalize(end.words)),
+            "start_anchor": _products(graph, graph.l2_normalize(start.whole), start_types),
+            "end_anchor": _products(graph, graph.l2_normalize(end.whole), end_types),
         }
     return outputs
 
 
-def _side(graph: Graph, states: str, model: Binder, name: str) -> _Side:
+def _side(graph: GraphWriter, states: str, model: Binder, name: str) -> _Side:
     """Vectors of words, and of [CLS]."""
     if model.options.shared_linear:
         name = {"start": "left", "end": "right"}.get(name, name)
     place = "first" if name in ("left", "start") else "last"
     heads: Any = model.text_heads
-    words, whole = graph.add("GatherND", states, place), first_state(graph, states)
+    words, whole = graph.node("GatherND", states, place), first_state(graph, states)
     return _Side(head(graph, words, heads[name]), head(graph, whole, heads[name]))
 
 
-def _products(graph: Graph, some: str, others: str) -> str:
-    """Each of some vectors with each of the others."""
-    return graph.add("MatMul", some, graph.add("Transpose", others, perm=[1, 0]))
+def _products(graph: GraphWriter, some: str, others: str) -> str:
+    """The product of each vector of `some` with each of `others`."""
+    return graph.node("MatMul", some, graph.node("Transpose", others, perm=[1, 0]))
 
 
-def _padded(graph: Graph, words: str, width: Floats) -> str:
-    """Zeros beyond the last word, so that word i + w always exists."""
-    return graph.add("Concat", words, graph.constant(np.zeros((len(width) - 1, width.shape[1]))), axis=0)
+def _padded(graph: GraphWriter, words: str, width: Floats) -> str:
+    """Zeros behind the last word, so that word i + w always exists."""
+    return graph.node("Concat", words, graph.constant(np.zeros((len(width) - 1, width.shape[1]))), axis=0)
 
 
-def _columns(graph: Graph, x: str, start: int, size: int) -> str:
-    return graph.add("Slice", x, graph.integers(start), graph.integers(start + size), graph.integers(1))
+def _columns(graph: GraphWriter, x: str, start: int, size: int) -> str:
+    return graph.node("Slice", x, graph.integers(start), graph.integers(start + size), graph.integers(1))
 
 
-def _type_side(graph: Graph, states: str, model: Binder) -> str:
+def _type_side(graph: GraphWriter, states: str, model: Binder) -> str:
     """e^B, e^Q and e in one row."""
     pooled = mean_state(graph, states) if model.options.pooling == "mean" else first_state(graph, states)
     names = ("span",) * 3 if model.options.shared_linear else ("start", "end", "span")
     heads: Any = model.type_heads
-    scales = [one.norm() for one in model.type_vectors(heads["span"].weight[:1])]  # of whatever vector: 1/τ
+    scales = [one.norm() for one in model.type_vectors(heads["span"].weight[:1])]  # 1/τ, whatever the vector is
     vectors = [
-        graph.add("Mul", graph.unit(head(graph, pooled, heads[name])), graph.constant(array(scale)))
+        graph.node("Mul", graph.l2_normalize(head(graph, pooled, heads[name])), graph.constant(array(scale)))
         for name, scale in zip(names, scales, strict=True)
     ]
-    return graph.add("Concat", *vectors, axis=-1)
+    return graph.node("Concat", *vectors, axis=-1)

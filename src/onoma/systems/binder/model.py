@@ -4,11 +4,11 @@ Symbols are the paper's. A span's vector is linear in its parts (equation 4),
 
     s_ij = Linear^S(h_i ⊕ h_j ⊕ D(j-i)) = l_i + r_j + d_(j-i),
 
-so its product with a type e_k is a sum of three numbers, and its length a sum of products between l, r and d.
-No vector is ever made for a span: memory grows with spans × types, not with spans × 128.
+so its product with a type e_k is a sum of three numbers, and its length follows from products of l, r and d. The
+vector of a span is never computed: memory grows with spans × types, not with spans × 128.
 
-Words stand for positions: a span begins with the first token of a word and ends with the last of one.
-Place 0 of every text is [CLS]; its similarities are the thresholds (equations 8 and 9).
+Positions are words: a span starts at the first token of a word and ends at the last token of one. Place 0 of each text
+is [CLS], whose similarities are the thresholds (equations 8 and 9).
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from onoma.systems.binder.options import BinderOptions
-from onoma.systems.blocks.contrast import contrast, narrower_first, yes_or_no
-from onoma.systems.blocks.encoders import encoding, mean_pool
-from onoma.systems.blocks.graphs import Recorded
+from onoma.systems.blocks.cuda_graphs import GraphedFunction
+from onoma.systems.blocks.encoders import encoder_function, mean_pool
+from onoma.systems.blocks.losses import contrastive_loss, focal_loss, narrow_type_loss
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 def in_float32(method: Callable[P, R]) -> Callable[P, R]:
-    """Vectors and similarities are computed in float32, also while the encoder runs in bfloat16: they must be exact."""
+    """Compute vectors and similarities in float32 also where the encoder runs in bfloat16."""
     decorated: Callable[P, R] = torch.autocast("cuda", enabled=False)(method)
     return decorated
 
 
 class TextVectors(NamedTuple):
-    """What a text gives for matching; place 0 is [CLS], place n the n-th word."""
+    """The vectors of a text; place 0 is [CLS], place n the n-th word."""
 
     start: Tensor  # u (windows, 1 + words, d), of length 1
     end: Tensor  # v (windows, 1 + words, d), of length 1
@@ -45,7 +45,7 @@ class TextVectors(NamedTuple):
 
 
 class TypeVectors(NamedTuple):
-    """What a type gives, each of length 1/τ, so that products with unit vectors are similarities."""
+    """The vectors of types, of length 1/τ, so that products with unit vectors are similarities."""
 
     start: Tensor  # e^B (types, d)
     end: Tensor  # e^Q (types, d)
@@ -53,13 +53,13 @@ class TypeVectors(NamedTuple):
 
 
 class SpanKeys(NamedTuple):
-    """What spans are compared with: made once for types and widths, used for any number of texts."""
+    """What spans are compared with: computed once for types and widths, used for any number of texts."""
 
     rows: Tensor  # e and d (types + widths, d)
     products: Tensor  # d·e and d·d (widths, types + widths)
 
     def narrow(self, widths: int) -> SpanKeys:
-        """The keys without widths beyond the given one."""
+        """The keys without larger widths."""
         rows = len(self.rows) - len(self.products) + widths
         return SpanKeys(self.rows[:rows], self.products[:widths, :rows])
 
@@ -86,15 +86,15 @@ class Binder(nn.Module):
         max_words: int,
         type_count: int = 0,
     ) -> None:
-        """Without a `type_encoder`, texts and types share one. Atomic types and global thresholds need `type_count`."""
+        """Without a `type_encoder`, texts and types share one; `type_count` is for atomic types, global thresholds."""
         super().__init__()
         self.options = options
         self.text_encoder = text_encoder
         self.own_type_encoder = type_encoder
-        self.encode = encoding(text_encoder)
-        self.encode_type = encoding(type_encoder or text_encoder)
+        self.encode = encoder_function(text_encoder)
+        self.encode_type = encoder_function(type_encoder or text_encoder)
         encoder: Any = text_encoder
-        hidden, size = int(encoder.config.hidden_size), options.size
+        hidden, size = int(encoder.config.hidden_size), options.vector_size
         self.text_heads = nn.ModuleDict({"left": nn.Linear(hidden, size, bias=False), "right": nn.Linear(hidden, size)})
         self.type_heads = nn.ModuleDict({"span": nn.Linear(hidden, size)})
         if not options.shared_linear:
@@ -123,21 +123,21 @@ class Binder(nn.Module):
         type_mask: Tensor,
         type_numbers: Tensor,
         type_places: Tensor | None = None,
-        ranked: Tensor | None = None,
+        type_pairs: Tensor | None = None,
     ) -> dict[str, Tensor]:
-        """The loss of a training batch, as `onoma.training.collating` builds it."""
+        """The loss of a training batch, as `BinderCollator` builds it."""
         text = self.encode_text(ids, mask, first, last)
         types = self.encode_types(type_ids, type_mask, type_places)
-        widths = self.options.train_width or first.shape[1]
+        widths = self.options.max_train_width or first.shape[1]
         sims = self.similarities(text, types, widths, type_numbers)
         loss = self.loss(sims, words, gold, known)
-        if ranked is not None:
-            loss = loss + self.options.ranking * self.ranking_loss(sims, ranked)
+        if type_pairs is not None:
+            loss = loss + self.options.narrow_type_weight * self.narrow_type_loss(sims, type_pairs)
         return {"loss": loss}
 
     @property
-    def passes(self) -> list[Recorded]:
-        """What training may record as CUDA graphs."""
+    def graphed_functions(self) -> list[GraphedFunction]:
+        """The functions that training may run as CUDA graphs."""
         return [self.encode, self.encode_type]
 
     # --- encoding
@@ -163,13 +163,13 @@ class Binder(nn.Module):
 
     @in_float32
     def span_vectors(self, first_states: Tensor, last_states: Tensor) -> tuple[Tensor, Tensor]:
-        """l and r: all that spans need of a text."""
+        """l and r."""
         return self.text_heads["left"](first_states.float()), self.text_heads["right"](last_states.float())
 
     def encode_types(self, ids: Tensor, mask: Tensor, places: Tensor | None = None) -> TypeVectors:
-        """Equations 1 and 2. `places` are the marked tokens of prototypical instances, else pooling is as chosen.
+        """Equations 1 and 2. `places` are the marked tokens of prototypical instances.
 
-        Atomic types ignore the tokens: row k of `ids` starts with the number of the type.
+        For atomic types, `ids` are the numbers of the types.
         """
         if self.options.types == "atomic":
             pooled = self.atoms(ids[:, 0])
@@ -201,7 +201,7 @@ class Binder(nn.Module):
     ) -> Similarities:
         """sim(u_i, e^B_k), sim(v_j, e^Q_k) and sim(s_ij, e_k) for all words, and for [CLS] the thresholds.
 
-        `numbers` says which of the model's own types these are; only global thresholds need it.
+        `numbers` are the numbers of the types, for global thresholds.
         """
         start = torch.einsum("bnd,kd->bkn", text.start, types.start)
         end = torch.einsum("bnd,kd->bkn", text.end, types.end)
@@ -212,7 +212,7 @@ class Binder(nn.Module):
 
     @in_float32
     def span_keys(self, types: Tensor, widths: int) -> SpanKeys:
-        """What spans of up to so many words are compared with; `types` are e."""
+        """What spans of up to `widths` words are compared with; `types` are e."""
         width = self.width_vectors(widths)
         rows = torch.cat([types, width])
         return SpanKeys(rows, width @ rows.T)
@@ -226,10 +226,10 @@ class Binder(nn.Module):
         return span[:, :, 1:], self._threshold(2, span[:, :, 0, 0], numbers)
 
     def _threshold(self, position: int, anchor: Tensor, numbers: Tensor | None) -> Tensor:
-        """The threshold of starts (0), ends (1) or spans (2), where `anchor` is the similarity of [CLS]."""
+        """The threshold of starts (0), ends (1) or spans (2); `anchor` is the similarity of [CLS]."""
         if self.options.thresholds == "global":
             return self.global_thresholds[position, numbers].expand_as(anchor)
-        if self.options.thresholds == "tuned":  # one on the similarity itself, found after training
+        if self.options.thresholds == "tuned":  # on the similarity itself, after training
             return torch.zeros_like(anchor)
         return anchor
 
@@ -243,7 +243,7 @@ class Binder(nn.Module):
         place = torch.arange(length, device=words.device)
         exists = place < words[:, None]  # (windows, words)
         fits = place[:, None] + place[:widths] < words[:, None, None]  # (windows, words, widths)
-        narrow = gold if widths == length else gold[last - first < widths]  # a choice by mask waits for the device
+        narrow = gold if widths == length else gold[last - first < widths]  # only if needed: masks synchronise
 
         starts = _flags((windows, types, length), words, window, kind, first)
         ends = _flags((windows, types, length), words, window, kind, last)
@@ -251,12 +251,12 @@ class Binder(nn.Module):
         spans = _flags((windows, types, length, widths), words, window, kind, first, last - first)
         if self.options.objective == "sigmoid":
             margin = (sims.span - sims.span_anchor[..., None, None]).flatten(2)
-            return yes_or_no(margin, spans.flatten(2), fits.flatten(1)[:, None], known, self.options.focus)
+            return focal_loss(margin, spans.flatten(2), fits.flatten(1)[:, None], known, self.options.gamma)
         dynamic = self.options.thresholds != "tuned"
         parts = [
-            contrast(sims.start, sims.start_anchor if dynamic else None, starts, exists[:, None], known),
-            contrast(sims.end, sims.end_anchor if dynamic else None, ends, exists[:, None], known),
-            contrast(
+            contrastive_loss(sims.start, sims.start_anchor if dynamic else None, starts, exists[:, None], known),
+            contrastive_loss(sims.end, sims.end_anchor if dynamic else None, ends, exists[:, None], known),
+            contrastive_loss(
                 sims.span.flatten(2),
                 sims.span_anchor if dynamic else None,
                 spans.flatten(2),
@@ -265,21 +265,22 @@ class Binder(nn.Module):
             ),
         ]
         beta = self.options.beta if dynamic else 1.0
-        weights = self.options.weights if self.options.positions else (0.0, 0.0, 1.0)
+        weights = self.options.loss_weights if self.options.position_losses else (0.0, 0.0, 1.0)
         augmented = [beta * entity + (1 - beta) * threshold for entity, threshold in parts]  # equations 8 and 9
         return sum((w * part for w, part in zip(weights, augmented, strict=True)), start=sims.span.new_zeros(()))
 
-    def ranking_loss(self, sims: Similarities, ranked: Tensor) -> Tensor:
-        """`ranked` has rows (window, first word, last word, narrow type, broad type): mentions of both types.
+    def narrow_type_loss(self, sims: Similarities, type_pairs: Tensor) -> Tensor:
+        """`type_pairs` has rows (window, first word, last word, narrow type, broad type): mentions of both types.
 
-        None of them is wider than `train_width`.
+        None of them is wider than `max_train_width`.
         """
-        window, first, last, narrow, broad = ranked.T
+        window, first, last, narrow, broad = type_pairs.T
         margins = [sims.span[window, k, first, last - first] - sims.span_anchor[window, k] for k in (narrow, broad)]
-        return narrower_first(*margins)
+        return narrow_type_loss(*margins)
 
     def margins(self, sims: Similarities, words: Tensor) -> Tensor:
-        """Algorithm 1: sim(s_ij, e_k) less its threshold; -inf for no span or (joint inference) a failed position."""
+        """Algorithm 1: sim(s_ij, e_k) minus its threshold; -inf for impossible spans and, with joint inference, for
+        spans whose start or end is below its threshold."""
         margin = span_margins(sims.span, sims.span_anchor, words)
         if self.options.inference == "span":
             return margin
@@ -290,7 +291,7 @@ class Binder(nn.Module):
 
 
 def span_margins(span: Tensor, anchor: Tensor, words: Tensor) -> Tensor:
-    """Span similarities less their thresholds, -inf where a span would reach beyond the words of its window."""
+    """Span similarities minus their thresholds, -inf for spans that would leave their window."""
     place = torch.arange(span.shape[2], device=span.device)
     ends = place[:, None] + place[: span.shape[3]]  # (words, widths)
     beyond = ends >= words[:, None, None]  # (windows, words, widths)
@@ -306,12 +307,12 @@ def _flags(shape: tuple[int, ...], like: Tensor, *indices: Tensor) -> Tensor:
 def _span_similarity(left: Tensor, right: Tensor, keys: SpanKeys) -> Tensor:
     """cos(l_i + r_(i+w) + d_w, e_k) / τ for all places i and widths w: (windows, types, places, widths).
 
-    All products with l, and all with r, are made at once: few large operations instead of many small ones.
+    All products with l, and all with r, are computed at once: few large operations instead of many small ones.
     """
     windows, places = left.shape[:2]
     widths = len(keys.products)
     types = len(keys.rows) - widths
-    right = F.pad(right, (0, 0, 0, widths - 1))  # zeros beyond the last place, so that i + w always exists
+    right = F.pad(right, (0, 0, 0, widths - 1))  # zeros behind the last place, so that i + w always exists
     by_left = left @ keys.rows.T  # (windows, places, types + widths)
     rows = torch.cat([left, keys.rows.expand(windows, -1, -1)], dim=1)  # (windows, places + types + widths, d)
     left_right, type_right, width_right = torch.split(rows @ right.transpose(1, 2), [places, types, widths], dim=1)
@@ -331,5 +332,5 @@ def _span_similarity(left: Tensor, right: Tensor, keys: SpanKeys) -> Tensor:
 
 
 def _skew(matrix: Tensor, length: int) -> Tensor:
-    """Of each row i of a matrix the columns i to i + length - 1, where the last row has no more: only a view."""
+    """Columns i to i + length - 1 of each row i of a matrix, as a view."""
     return matrix.flatten(1).unfold(1, length, matrix.shape[2] + 1)

@@ -1,36 +1,41 @@
-"""The choices that BINDER's paper compares, and ours on top."""
+"""The options of BINDER: the choices that its paper compares, and our additions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
+
+RENAMED = {
+    "size": "vector_size",
+    "train_width": "max_train_width",
+    "positions": "position_losses",
+    "weights": "loss_weights",
+    "focus": "gamma",
+    "ranking": "narrow_type_weight",
+}
+"""Former names of options."""
+PROTOTYPES_FILE = "prototypes.json"
+"""The artifact that holds prototypical instances of types."""
 
 
 @dataclass(frozen=True, slots=True)
 class BinderOptions:
-    """Settings of a BINDER model; the defaults are the paper's full model."""
+    """Options of a BINDER model; the defaults are the paper's full model."""
 
-    size: int = 128  # of every vector that is compared
+    vector_size: int = 128  # of text and type vectors
     width_size: int = 128  # of the width embeddings D
-    max_width: int = 30  # words of the longest span proposed; widths count words
-    train_width: int | None = None  # words of the longest span in training; None: no limit, as in the paper
-    temperature: float = 0.07  # at the start; each of the three is learned
-    shared_encoder: bool = False  # one set of weights for text and types (ours)
+    max_width: int = 30  # words of the longest span that is proposed; widths count words
+    max_train_width: int | None = None  # words of the longest span in training; None: no limit, as in the paper
+    temperature: float = 0.07  # initial value; each of the three is learned
+    shared_encoder: bool = False  # one encoder for text and types (ours)
     shared_linear: bool = False  # table 4: one projection for spans and positions
-    positions: bool = True  # table 4: start and end objectives
+    position_losses: bool = True  # table 4: start and end objectives
     inference: Literal["span", "joint"] = "span"  # table 4
     thresholds: Literal["dynamic", "global", "tuned"] = "dynamic"  # table 6
     types: Literal["description", "name", "atomic", "prototype"] = "description"  # table 5
-    pooling: Literal["first", "mean"] = "first"  # how the type encoder's states become one vector
-    weights: tuple[float, float, float] = (0.2, 0.2, 0.6)  # α, γ, λ of equation 10
+    pooling: Literal["first", "mean"] = "first"  # how the states of the type encoder become one vector
+    loss_weights: tuple[float, float, float] = (0.2, 0.2, 0.6)  # α, γ, λ of equation 10
     beta: float = 0.5  # of equations 8 and 9
-    objective: Literal["contrast", "sigmoid"] = "contrast"  # sigmoid (ours): each span and type is a yes or no
-    focus: float = 2.0  # of the sigmoid objective: how much less what is already clear counts
-    ranking: float = 0.0  # weight of: of two types of a mention, the narrower one fits better (ours)
-
-    @classmethod
-    def of(cls, values: Mapping[str, Any]) -> BinderOptions:
-        """The options among the values that a model's configuration holds."""
-        known = {one.name for one in fields(cls)}
-        return cls(**{name: value for name, value in values.items() if name in known})
+    objective: Literal["contrast", "sigmoid"] = "contrast"  # sigmoid (ours): a binary decision per span and type
+    gamma: float = 2.0  # of the focal loss, for the sigmoid objective
+    narrow_type_weight: float = 0.0  # of the loss by which the narrower of two types of a mention fits better (ours)

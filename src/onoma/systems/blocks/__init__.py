@@ -1,1 +1,1 @@
-"""Parts that several systems are built from."""
+"""Components that several systems share."""

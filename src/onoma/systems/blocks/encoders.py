@@ -1,8 +1,9 @@
-"""Pretrained encoders from a hub name or a folder, and where they are kept in a model folder."""
+"""Pretrained encoders from a hub name or a folder, and their place in a model folder."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,11 +13,13 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer
+from transformers.utils import logging as transformers_logging
 
 from onoma.errors import OnomaError
-from onoma.subwords import mend
+from onoma.inputs.tokenizer import normalize_unknown_signs
+from onoma.models.hub import looks_like_hub_name
+from onoma.systems.blocks.cuda_graphs import GraphedFunction
 from onoma.systems.blocks.families import layer_names
-from onoma.systems.blocks.graphs import Recorded
 from onoma.systems.blocks.transformer import Transformer
 
 ENCODER_FOLDER = "encoder"
@@ -24,18 +27,18 @@ ENCODER_FOLDER = "encoder"
 
 def load_encoder(name: str | os.PathLike[str]) -> nn.Module:
     """The pretrained encoder of a hub name or folder, without its pooling layer."""
-    with _loading_errors(name):
+    with _loading_errors(name), quiet_loading():
         return _without_pooler(AutoModel.from_pretrained(name, dtype=torch.float32))
 
 
 def empty_encoder(folder: str | os.PathLike[str]) -> nn.Module:
-    """An encoder of the kind that a model folder describes, its weights still to be filled in."""
+    """An untrained encoder of the architecture that a model folder describes."""
     config = AutoConfig.from_pretrained(Path(folder) / ENCODER_FOLDER)
     return _without_pooler(AutoModel.from_config(config))  # type: ignore[no-untyped-call]
 
 
 def save_tokenizer(encoder_name: str, folder: str | os.PathLike[str]) -> None:
-    """Write the encoder's tokenizer.json into a model folder, able to read capital letters and curly quotes."""
+    """Write the encoder's tokenizer.json into a model folder, with normalisation of signs that it does not know."""
     with _loading_errors(encoder_name):
         tokenizer = AutoTokenizer.from_pretrained(encoder_name)
     tokenizer.save_pretrained(folder)
@@ -43,16 +46,40 @@ def save_tokenizer(encoder_name: str, folder: str | os.PathLike[str]) -> None:
     if not path.is_file():
         raise OnomaError(f"the tokenizer of {encoder_name!r} has no fast version, which Onoma needs")
     fast = Tokenizer.from_file(str(path))
-    if mend(fast):
+    if normalize_unknown_signs(fast):
         fast.save(str(path))
 
 
 @contextmanager
 def _loading_errors(name: str | os.PathLike[str]) -> Iterator[None]:
+    if not os.path.isdir(name) and not (looks_like_hub_name(str(name)) or re.fullmatch(r"[\w.-]+", str(name))):
+        raise OnomaError(f"there is no encoder folder {str(name)!r}. Fix: check the path, or give a hub name")
     try:
         yield
     except (OSError, ValueError) as error:
-        raise OnomaError(f"cannot load the encoder {name!s}: {error}. Give a hub name or a model folder.") from error
+        reason = str(error).strip().splitlines()[0]
+        if os.path.isdir(name):
+            fix = "give a folder with config.json, the weights and the tokenizer of an encoder"
+            raise OnomaError(f"cannot load the encoder {str(name)!r} ({reason}). Fix: {fix}") from error
+        raise OnomaError(
+            f"there is no folder {str(name)!r}, and no encoder of this name on the hub can be loaded ({reason}). "
+            "Fix: check the path, or the hub name and the network"
+        ) from error
+
+
+@contextmanager
+def quiet_loading() -> Iterator[None]:
+    """Hide the progress bars and load reports of transformers; its errors are still raised."""
+    settings: Any = transformers_logging
+    verbosity, has_bar = settings.get_verbosity(), settings.is_progress_bar_enabled()
+    settings.set_verbosity_error()
+    settings.disable_progress_bar()
+    try:
+        yield
+    finally:
+        settings.set_verbosity(verbosity)
+        if has_bar:
+            settings.enable_progress_bar()
 
 
 def _without_pooler(encoder: Any) -> nn.Module:
@@ -63,14 +90,14 @@ def _without_pooler(encoder: Any) -> nn.Module:
 
 
 def mean_pool(states: Tensor, mask: Tensor) -> Tensor:
-    """The mean of the states that are no padding: (batch, tokens, d) -> (batch, d)."""
+    """The mean of the states without padding: (batch, tokens, d) -> (batch, d)."""
     weight = mask.unsqueeze(-1).to(states.dtype)
     return (states * weight).sum(1) / weight.sum(1).clamp(min=1)
 
 
-def encoding(encoder: Any) -> Recorded:
-    """The pass from token ids and mask to states (texts, tokens, hidden), ready to be recorded for training."""
+def encoder_function(encoder: Any) -> GraphedFunction:
+    """The function from token ids and mask to states (texts, tokens, hidden); training may run it as a CUDA graph."""
     if layer_names(encoder.config) is None:
-        return Recorded(encoder, lambda ids, mask: encoder(input_ids=ids, attention_mask=mask).last_hidden_state)
+        return GraphedFunction(encoder, lambda ids, mask: encoder(input_ids=ids, attention_mask=mask).last_hidden_state)
     transformer = Transformer(encoder)
-    return Recorded(encoder, lambda ids, mask: transformer.plain(ids, mask)[0])
+    return GraphedFunction(encoder, lambda ids, mask: transformer.encode(ids, mask)[0])

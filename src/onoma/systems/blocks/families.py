@@ -1,4 +1,4 @@
-"""Families of pretrained encoders, and what each calls the parts of its layers."""
+"""Families of pretrained encoders, and the names of the parts of their layers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class LayerNames:
     inner: str = "intermediate.dense"
     outer: str = "output.dense"
     outer_norm: str = "output.LayerNorm"
-    counts_padding: bool = False  # positions begin after the number of the padding token
+    counts_padding: bool = False  # positions start behind the id of the padding token
 
 
 _ROBERTA = LayerNames(counts_padding=True)
@@ -39,5 +39,5 @@ FAMILIES = {
 
 
 def layer_names(config: Any) -> LayerNames | None:
-    """The names of an encoder's parts, if its layers are of a kind that we know from inside."""
+    """The names of an encoder's parts, if it belongs to a known family."""
     return FAMILIES.get(config.model_type) if getattr(config, "hidden_act", "") == "gelu" else None

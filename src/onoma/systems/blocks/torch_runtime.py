@@ -1,51 +1,100 @@
-"""What all systems need that are run by PyTorch."""
+"""What systems share that are run by PyTorch."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from onoma.config import ModelConfig
 from onoma.entities import EntityType
-from onoma.subwords import Subwords
-from onoma.systems.blocks.type_texts import type_text
+from onoma.inputs.tokenizer import WordTokenizer
+from onoma.labels.parsing import check_known
+from onoma.labels.type_cache import TypeCache
+from onoma.models.config import ModelConfig
+from onoma.models.folder import ModelFolder
+from onoma.models.weights import load_model
+from onoma.systems.base import RuntimeSettings
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+MAX_BATCH_TOKENS = 16_384
+"""Tokens of a batch, padding included."""
 
 
-class TorchRuntime:
-    """A trained model on a device; numbers that need it are computed in bfloat16 on GPUs."""
+class TorchRuntime(ABC):
+    """A trained model run by PyTorch, in bfloat16 on GPUs.
 
-    name = "torch"
-    batches_together = 1
+    Without a `cache`, types are encoded every time they are asked for: in training, weights change.
+    """
 
-    def __init__(self, model: Any, config: ModelConfig, subwords: Subwords) -> None:
-        self.model, self.config, self.subwords = model, config, subwords
+    backend = "torch"
+    workers = 1
+    labels: frozenset[str] | None = None
+
+    def __init__(
+        self, model: Any, config: ModelConfig, tokenizer: WordTokenizer, cache: TypeCache | None = None
+    ) -> None:
+        self.model, self.config, self.tokenizer, self.cache = model, config, tokenizer, cache
+
+    @classmethod
+    def load(cls, folder: ModelFolder, settings: RuntimeSettings) -> Self:
+        """Load a model folder."""
+        model = load_model(folder, settings.device)
+        path = None if settings.cache_dir is None else Path(settings.cache_dir) / folder.digest(cls.backend)
+        return cls(model, folder.config, WordTokenizer.load(folder.path), TypeCache(path))
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
-        device: torch.device = self.model.log_scale.device
+        """The device of the weights."""
+        device: torch.device = next(self.model.parameters()).device
         return device
 
-    def type_key(self, entity_type: EntityType) -> str:
-        """The text that the type encoder reads."""
-        return type_text(entity_type, self.model.options)
+    def map(self, function: Callable[[T], R], items: Sequence[T]) -> Iterable[R]:
+        """Apply a function to items one by one."""
+        return map(function, items)
 
-    def precision(self) -> torch.autocast:
+    def max_batch_tokens(self, query: Any) -> int:
+        """How many tokens a batch should have at most."""
+        return MAX_BATCH_TOKENS
+
+    def ask(self, types: Sequence[EntityType]) -> Any:
+        """One row per type, from the cache or encoded."""
+        check_known(types, self.labels)
+        if self.cache is None:
+            return self.encode_types(types)
+        keys = [self.type_text(one) for one in types]
+        return self.cache.rows(keys, lambda missing: self.encode_types([types[place] for place in missing]))
+
+    @abstractmethod
+    def type_text(self, entity_type: EntityType) -> str:
+        """The text that the type encoder reads."""
+
+    @abstractmethod
+    def encode_types(self, types: Sequence[EntityType]) -> NDArray[np.float32]:
+        """One row per type."""
+
+    def artifacts(self) -> dict[str, bytes]:
+        """Files of the model folder beyond the usual ones."""
+        return {}
+
+    def autocast(self) -> torch.autocast:
         """bfloat16 on GPUs, float32 elsewhere."""
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda")
 
-    def ready(self) -> None:
-        """No dropout; asked first, because `eval` walks through all modules."""
+    def eval(self) -> None:
+        """Turn dropout off; the check comes first, because `eval` visits all modules."""
         if self.model.training:
             self.model.eval()
 
     def copy(self, arrays: Sequence[NDArray[np.int64]]) -> list[Tensor]:
-        """Arrays on the device, by a single copy: each copy costs time of its own, however small it is."""
+        """Arrays on the device, by a single copy, because each copy has a fixed cost."""
         together = torch.as_tensor(np.concatenate([array.ravel() for array in arrays]), device=self.device)
         parts = torch.split(together, [array.size for array in arrays])
         return [part.view(array.shape) for part, array in zip(parts, arrays, strict=True)]

@@ -1,4 +1,4 @@
-"""What becomes of the detector's and the classifier's numbers, whatever runs the model."""
+"""Candidate spans and their scores, for both backends."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from onoma.backends.base import lowest_margin, scores
-from onoma.config import ModelConfig
-from onoma.decoding import Proposals, select
-from onoma.subwords import Subwords
+from onoma.decoding.overlap import resolve_overlaps
+from onoma.decoding.proposals import Proposals
+from onoma.inputs.tokenizer import WordTokenizer
+from onoma.models.config import ModelConfig
+from onoma.systems.base import margin_of, scores_of
 from onoma.systems.suner.marking import Candidates
 from onoma.systems.suner.options import SunerOptions
 
-GROUPS = np.array([4])  # candidates of a window at most, in each group but the last; each group is a pass of its own
-MUCH_PADDING = 1024  # places for candidates that stay empty
+GROUP_LIMITS = np.array([4])  # most candidates of a window in each group but the last; each group is one pass
+MUCH_PADDING = 1024  # empty places for candidates from which on groups are worthwhile
 
 
 class Detected(NamedTuple):
@@ -25,30 +26,29 @@ class Detected(NamedTuple):
     logit: NDArray[np.float32]
 
 
-def dataset_prefix(corpus: str, subwords: Subwords) -> list[int]:
-    """The tokens that stand between [CLS] and a text: the name of its corpus, and [SEP]."""
-    (tokens,) = subwords.encode_rows([corpus.replace("_", " ")])
+def dataset_prefix(corpus: str, tokenizer: WordTokenizer) -> list[int]:
+    """The tokens between [CLS] and a text: the name of its corpus, and [SEP]."""
+    (tokens,) = tokenizer.encode([corpus.replace("_", " ")])
     return tokens[1:]
 
 
-def known_prefix(corpus: str | None, config: ModelConfig, subwords: Subwords) -> list[int]:
-    """The same for a corpus that the model was trained on with it; nothing for any other."""
-    known = corpus is not None and corpus in config.options.get("datasets", ())
-    return dataset_prefix(corpus, subwords) if known and corpus is not None else []
+def known_prefix(corpus: str | None, config: ModelConfig, tokenizer: WordTokenizer) -> list[int]:
+    """The prefix of a corpus that the model was trained on; empty for any other."""
+    return dataset_prefix(corpus, tokenizer) if corpus is not None and corpus in config.datasets else []
 
 
-def lowest_logit(threshold: float) -> float:
-    """The detector's logit for a probability; where that asks for all spans, one that only non-spans do not reach."""
-    return max(lowest_margin(threshold, ModelConfig("suner")), -1e3)
+def detection_logit(threshold: float) -> float:
+    """The detector's logit for a probability; for a probability of 0, one that all spans exceed."""
+    return max(margin_of(threshold, ModelConfig("suner")), -1e3)
 
 
-def choose(found: Candidates, logit: NDArray[np.float32], options: SunerOptions) -> Detected:
-    """The candidates that stay: none in conflict with a better one, and of each window only the best ones."""
+def choose_candidates(found: Candidates, logit: NDArray[np.float32], options: SunerOptions) -> Detected:
+    """The candidates without overlaps that the options exclude, and only the best ones of each window."""
     window, first, last = found
-    overlap, most = options.candidates, options.most_candidates
+    overlap, most = options.candidates, options.max_candidates
     if overlap != "any":
         rank = np.zeros(len(window), np.int64)
-        rows = np.sort(select(first, last + 1, rank, logit, overlap=overlap, group=window))
+        rows = np.sort(resolve_overlaps(first, last + 1, rank, logit, overlap=overlap, group=window))
         window, first, last, logit = window[rows], first[rows], last[rows], logit[rows]
     if len(window) and int(np.bincount(window).max()) > most:
         order = np.lexsort((-logit, window))
@@ -59,15 +59,15 @@ def choose(found: Candidates, logit: NDArray[np.float32], options: SunerOptions)
 
 
 def marker_groups(spans: Candidates, windows: int) -> list[NDArray[np.int64]]:
-    """Candidates (their numbers) in groups of windows with similarly many of them, where that saves much padding."""
+    """Indices of candidates, grouped by the number of candidates in their window if that saves much padding."""
     counts = np.bincount(spans.window, minlength=windows)
     if windows * int(counts.max(initial=0)) - len(spans.window) <= MUCH_PADDING:
         return [np.arange(len(spans.window))]
-    kind = np.searchsorted(GROUPS, counts)[spans.window]
-    return [rows for rows in (np.flatnonzero(kind == number) for number in range(len(GROUPS) + 1)) if len(rows)]
+    kind = np.searchsorted(GROUP_LIMITS, counts)[spans.window]
+    return [rows for rows in (np.flatnonzero(kind == number) for number in range(len(GROUP_LIMITS) + 1)) if len(rows)]
 
 
 def proposals(spans: Candidates, margin: NDArray[np.float32], floor: float, config: ModelConfig) -> Proposals:
-    """Candidates and types, by their margins (candidates, types), whose score reaches `floor`."""
-    row, kind = np.nonzero(margin >= lowest_margin(floor, config))
-    return Proposals(spans.window[row], spans.first[row], spans.last[row], kind, scores(margin[row, kind], config))
+    """The candidates and types whose score reaches `floor`, given their margins (candidates, types)."""
+    row, kind = np.nonzero(margin >= margin_of(floor, config))
+    return Proposals(spans.window[row], spans.first[row], spans.last[row], kind, scores_of(margin[row, kind], config))

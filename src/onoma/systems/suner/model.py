@@ -1,12 +1,12 @@
 """SUNER: detect spans, mark them, match them with types (Mao et al., IJCAI 2024), in PyTorch.
 
-Symbols are the paper's. Words stand for positions: a span begins with the first token of a word and ends with the
-last of one. Three forms share the parts:
+Symbols are the paper's. Positions are words: a span starts at the first token of a word and ends at the last token of
+one. Three forms share their parts:
 
-- two-stage, the paper's: an encoder of its own detects spans; another reads the text with markers around them.
+- two-stage, the paper's: one encoder detects spans, another one reads the text with markers around them.
 - one-stage, the paper's comparison: no detection; all spans are matched with the types.
-- fused, ours: one encoder for both. Text never sees markers, so its states are the same with and without them; the
-  text is encoded once, and markers run through the layers against the keys and values that it left there.
+- fused, ours: one encoder for both. Text does not attend to markers, so its states are the same with and without them;
+  the text is encoded once, and markers run through the layers against the text's keys and values.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from onoma.systems.blocks.contrast import contrast
-from onoma.systems.blocks.encoders import encoding, mean_pool
-from onoma.systems.blocks.graphs import Recorded
-from onoma.systems.blocks.transformer import Memory, Transformer
+from onoma.systems.blocks.cuda_graphs import GraphedFunction
+from onoma.systems.blocks.encoders import encoder_function, mean_pool
+from onoma.systems.blocks.losses import contrastive_loss
+from onoma.systems.blocks.transformer import KeyValueCache, Transformer
 from onoma.systems.suner.marking import CLOSING, OPENING, TEXT
-from onoma.systems.suner.options import STAGES, Stage, SunerOptions
+from onoma.systems.suner.options import STAGES, StageName, SunerOptions
 
-NO_SPAN = -1e4  # the detector's logit where there is no span
+NO_SPAN = -1e4  # the detector's logit for pairs of words that are no span
 
 
 class Marks(NamedTuple):
-    """Candidates in a batch: where their markers stand, and what they are."""
+    """Candidates in a batch: the places of their markers, and their tokens."""
 
     window: Tensor  # (candidates,)
     opening: Tensor  # (candidates,): the place of [e]
@@ -38,15 +38,15 @@ class Marks(NamedTuple):
 
 
 class SpanDetector(nn.Module):
-    """Equations 2 to 7: which spans are mentions of whatever type.
+    """Equations 2 to 7: which spans are mentions of any type.
 
-    Equation 3 is linear in R, and R in its parts: W_p U and W_p W are again a matrix and a vector, so that the
-    logits of all spans are one bilinear form, and the n x n x d_r numbers of R are never made.
+    Equation 3 is linear in R, and R in its parts: W_p U and W_p W are again a matrix and a vector, so the logits of all
+    spans are one bilinear form, and the n × n × d_r values of R are never computed.
     """
 
     def __init__(self, encoder_size: int, options: SunerOptions) -> None:
         super().__init__()
-        size = options.hidden
+        size = options.detector_size
         self.boundary_weight = options.boundary_weight
         self.start = _feed_forward(encoder_size, size)
         self.end = _feed_forward(encoder_size, size)
@@ -55,7 +55,7 @@ class SpanDetector(nn.Module):
         self.end_linear = nn.Linear(size, 1, bias=False)
         self.start_boundary = nn.Sequential(nn.Linear(encoder_size, size), nn.GELU(), nn.Linear(size, 1))
         self.end_boundary = nn.Sequential(nn.Linear(encoder_size, size), nn.GELU(), nn.Linear(size, 1))
-        nn.init.constant_(self.start_linear.bias, -3.0)  # mentions are rare
+        nn.init.constant_(self.start_linear.bias, -3.0)  # few spans are mentions
 
     def forward(self, first: Tensor, last: Tensor, words: Tensor) -> Tensor:
         """Logits of all spans (windows, words, words), of states at word starts and ends (windows, words, hidden)."""
@@ -74,7 +74,7 @@ class SpanDetector(nn.Module):
         exists = (torch.arange(first.shape[1], device=words.device) < words[:, None]).float()
         is_start, is_end = torch.zeros_like(exists), torch.zeros_like(exists)
         is_start[window, begin], is_end[window, end] = 1.0, 1.0
-        spans = F.binary_cross_entropy_with_logits(logits, is_span, reduction="sum")  # equation 4; 0 for no span
+        spans = F.binary_cross_entropy_with_logits(logits, is_span, reduction="sum")  # equation 4
         boundary = sum(
             F.binary_cross_entropy_with_logits(head(states).squeeze(-1).float(), target, exists, reduction="sum")
             for head, states, target in ((self.start_boundary, first, is_start), (self.end_boundary, last, is_end))
@@ -111,13 +111,13 @@ class BiaffineVectors(nn.Module):
 
 
 class Suner(nn.Module):
-    """All three forms; what a form does not need is not there."""
+    """All three forms; parts that a form does not need do not exist."""
 
     def __init__(self, encoder: nn.Module, detection_encoder: nn.Module | None, options: SunerOptions) -> None:
-        """Only the two-stage form has a `detection_encoder`; `encoder` reads marked texts, and types."""
+        """Only the two-stage form has a `detection_encoder`; `encoder` reads marked texts and types."""
         super().__init__()
         self.options = options
-        self.stage: Stage = STAGES[options.form][-1]
+        self.stage: StageName = STAGES[options.form][-1]
         self.text_encoder = encoder
         self.detection_encoder = detection_encoder
         self.transformer = Transformer(encoder)
@@ -125,33 +125,35 @@ class Suner(nn.Module):
         if options.form != "one-stage":
             self.detector = SpanDetector(size, options)
             self.markers = nn.Parameter(0.02 * torch.randn(2, size))  # the embeddings of [e] and [/e]
-        self.span_vectors = BiaffineVectors(size, options.match_hidden, options.size)
-        self.type_head = nn.Sequential(nn.Linear(size, size), nn.GELU(), nn.Linear(size, options.size))  # MLP_ety
-        self.nothing = nn.Parameter(torch.randn(options.size))  # what a span that is no mention is most similar to
+        self.span_vectors = BiaffineVectors(size, options.matcher_size, options.vector_size)
+        self.type_head = nn.Sequential(
+            nn.Linear(size, size), nn.GELU(), nn.Linear(size, options.vector_size)
+        )  # MLP_ety
+        self.nothing = nn.Parameter(torch.randn(options.vector_size))  # similar to spans that are no mention
         self.log_scale = nn.Parameter(-torch.tensor(options.temperature).log())  # log 1/τ
         self.dropout = nn.Dropout(0.1)
-        self.detect_pass = encoding(detection_encoder or encoder)
-        self.type_pass = encoding(encoder)
-        self.text_pass = encoding(encoder)
-        self.marked_pass = Recorded(self, self._marked_states)
+        self.encode_for_detection = encoder_function(detection_encoder or encoder)
+        self.encode_type = encoder_function(encoder)
+        self.encode_text = encoder_function(encoder)
+        self.encode_marked = GraphedFunction(self, self._marked_states)
 
     @property
-    def passes(self) -> list[Recorded]:
-        """What training may record as CUDA graphs."""
-        return [self.detect_pass, self.type_pass, self.text_pass, self.marked_pass]
+    def graphed_functions(self) -> list[GraphedFunction]:
+        """The functions that training may run as CUDA graphs."""
+        return [self.encode_for_detection, self.encode_type, self.encode_text, self.encode_marked]
 
-    def select_stage(self, stage: Stage) -> None:
-        """Choose what `forward` trains; nothing else changes then."""
+    def select_stage(self, stage: StageName) -> None:
+        """Choose what `forward` trains; all other weights are frozen."""
         self.stage = stage
         for name, weight in self.named_parameters():
             detects = name.startswith(("detection_encoder.", "detector."))
             weight.requires_grad_(stage == "fused" or detects == (stage == "detection"))
 
     @torch.no_grad()
-    def markers_like(self, token: int) -> None:
-        """Let markers begin as a token of the encoder. As [MASK], they ask for what stands at their position."""
+    def initialize_markers(self, token: int) -> None:
+        """Initialise markers as a token of the encoder: a [MASK] already attends to the token at its position."""
         if self.options.form != "one-stage":
-            start = self.transformer.words(torch.tensor(token, device=self.markers.device))
+            start = self.transformer.token_vectors(torch.tensor(token, device=self.markers.device))
             self.markers.copy_(start + 0.1 * start.std() * torch.randn_like(self.markers))
 
     # --- training
@@ -172,62 +174,62 @@ class Suner(nn.Module):
         type_ids: Tensor | None = None,
         type_mask: Tensor | None = None,
     ) -> dict[str, Tensor]:
-        """The loss of a training batch, as `onoma.training.suner` builds it.
+        """The loss of a training batch, as `SunerCollator` builds it.
 
         Args:
-            gold: mentions of whatever type: rows (window, first word, last word), each once.
-            ids, positions, roles: texts with markers behind them, where the stage has markers.
+            gold: mentions of any type: rows (window, first word, last word), each once.
+            ids, positions, roles: texts followed by markers, if the stage has markers.
             marks: candidates: rows (window, place of [e], place of [/e], first token, last token).
             labels: rows (candidate, type): which candidates are mentions of which type. In the one-stage form rows
                 (window, first word, last word, type).
             known: types that are annotated: (candidates, types), or (windows, types) in the one-stage form.
         """
         if self.stage == "detection":
-            states = self.dropout(self.detect_pass(ids, mask))
+            states = self.dropout(self.encode_for_detection(ids, mask))
             return {"loss": self.detector.loss(*at_words(states, first, last), words, gold)}
         if labels is None or known is None or type_ids is None or type_mask is None:
             raise TypeError(f"the stage {self.stage!r} needs types and labels")
         types = self.encode_types(type_ids, type_mask)
         if self.stage == "one-stage":
-            states = self.dropout(self.text_pass(ids, mask))
+            states = self.dropout(self.encode_text(ids, mask))
             return {"loss": self._one_stage_loss(*at_words(states, first, last), words, types, labels, known)}
         if positions is None or roles is None or marks is None:
             raise TypeError(f"the stage {self.stage!r} needs markers")
         if self.options.markers:
-            states = self.dropout(self.marked_pass(ids, positions, roles))
+            states = self.dropout(self.encode_marked(ids, positions, roles))
         else:
-            states = self.dropout(self.text_pass(ids, mask))
+            states = self.dropout(self.encode_text(ids, mask))
         loss = self.match_loss(self.match(states, Marks(*marks.T), types), labels, known)
         if self.stage == "fused":
             loss = loss + self.detector.loss(*at_words(states, first, last), words, gold)
         return {"loss": loss}
 
     def match_loss(self, sims: tuple[Tensor, Tensor], labels: Tensor, known: Tensor) -> Tensor:
-        """Equation 13 for candidates, and the learned "nothing" between their own types and all others."""
+        """Equation 13 for candidates, with the learned "nothing" vector between their own types and all others."""
         sim, nothing = sims
         gold = torch.zeros_like(sim, dtype=torch.bool)
         gold[labels[:, 0], labels[:, 1]] = True
-        if self.options.reject == "cosine":
+        if self.options.rejection == "cosine":
             return self._paper_loss(sim, gold, known)
         exists = known.any(1)
-        entity, threshold = contrast(sim[None], nothing[None], gold[None], known[None], exists[None])
+        entity, threshold = contrastive_loss(sim[None], nothing[None], gold[None], known[None], exists[None])
         return entity + threshold
 
     def _paper_loss(self, sim: Tensor, gold: Tensor, known: Tensor) -> Tensor:
-        """Equation 13; other types of the same span are left out of the denominator."""
+        """Equation 13; other types of the same span are not in the denominator."""
         negatives = ~gold & known
         against = torch.logsumexp(sim.masked_fill(~negatives, -1e4), dim=-1, keepdim=True)
         if self.options.positive_in_denominator:
             against = torch.logaddexp(sim, against)
-        else:  # as printed; a span without a negative then has nothing to be told from
+        else:  # as printed; a span without negatives has no loss then
             gold = gold & negatives.any(-1, keepdim=True)
         return (against - sim).masked_fill(~gold, 0.0).sum() / gold.sum().clamp(min=1)
 
     def _one_stage_loss(
         self, first: Tensor, last: Tensor, words: Tensor, types: Tensor, labels: Tensor, known: Tensor
     ) -> Tensor:
-        """The same with all spans of a text as candidates. Terms are divided by the number of mentions, not of spans:
-        nearly all spans are no mention, and of those nearly all are learned at once."""
+        """The same with all spans of a text as candidates. Terms are divided by the number of mentions, not of spans,
+        because nearly all spans are no mention, and most of these are easy."""
         window, begin, end, kind = labels.T
         places, sim, nothing = self._match_spans(first, last, words, types, first.shape[1])
         number = torch.zeros((len(words), *first.shape[1:2] * 2), dtype=torch.long, device=words.device)
@@ -236,7 +238,7 @@ class Suner(nn.Module):
         gold[number[window, begin, end], kind] = True
         allowed = known[places[:, 0]]
         exists = allowed.any(1)
-        entity, threshold = contrast(sim[None], nothing[None], gold[None], allowed[None], exists[None])
+        entity, threshold = contrastive_loss(sim[None], nothing[None], gold[None], allowed[None], exists[None])
         share = exists.sum() / (gold.sum() + len(words))
         return entity + share * threshold
 
@@ -244,12 +246,12 @@ class Suner(nn.Module):
 
     def encode_types(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Equations 9 and 10: e_k of length 1, (types, size)."""
-        states = self.type_pass(ids, mask)
+        states = self.encode_type(ids, mask)
         pooled = mean_pool(states, mask) if self.options.pooling == "mean" else states[:, 0]
         return F.normalize(self.type_head(self.dropout(pooled)).float(), dim=-1)
 
     def _embed(self, ids: Tensor, positions: Tensor, roles: Tensor) -> Tensor:
-        vectors = self.transformer.words(ids)
+        vectors = self.transformer.token_vectors(ids)
         opening, closing = self.markers
         vectors = torch.where((roles == OPENING)[..., None], opening.to(vectors.dtype), vectors)
         vectors = torch.where((roles == CLOSING)[..., None], closing.to(vectors.dtype), vectors)
@@ -258,19 +260,19 @@ class Suner(nn.Module):
     def _marked_states(self, ids: Tensor, positions: Tensor, roles: Tensor) -> Tensor:
         """Equation 11: the states of text and markers in one pass over both."""
         exists = roles != 0
-        seen = exists[:, None].expand(-1, ids.shape[1], -1)
-        if self.options.attention_mask:  # text sees text; markers see text and markers
-            seen = seen & ((roles >= OPENING)[..., None] | (roles == TEXT)[:, None])
+        visible = exists[:, None].expand(-1, ids.shape[1], -1)
+        if self.options.attention_mask:  # text attends to text; markers attend to text and markers
+            visible = visible & ((roles >= OPENING)[..., None] | (roles == TEXT)[:, None])
         x = self._embed(ids, positions, roles)
-        return self.transformer.run(x, self.transformer.bias(positions, positions, seen))[0]
+        return self.transformer.run(x, self.transformer.attention_bias(positions, positions, visible))[0]
 
-    def text_states(self, ids: Tensor, mask: Tensor) -> tuple[Tensor, Memory]:
-        """The states of texts without markers, and each layer's keys and values for markers that come later."""
-        return self.transformer.plain(ids, mask)
+    def text_states(self, ids: Tensor, mask: Tensor) -> tuple[Tensor, KeyValueCache]:
+        """The states of texts without markers, and the keys and values of each layer for markers that follow."""
+        return self.transformer.encode(ids, mask)
 
     def marker_states(
         self,
-        memory: Memory,
+        cache: KeyValueCache,
         mask: Tensor,
         positions: Tensor,
         roles: Tensor,
@@ -278,24 +280,24 @@ class Suner(nn.Module):
         place: Tensor,
         windows: Tensor | None = None,
     ) -> Tensor:
-        """The states of markers alone, against what the text left: exactly those of a pass over both.
+        """The states of markers alone, against the keys and values of the text: exactly those of a pass over both.
 
         Args:
             positions, roles: of markers (windows, markers), with padding.
-            window, place: which of them there are (markers,).
-            windows: of which windows of the memory all of this is told; None: of all.
+            window, place: of each marker that exists (markers,).
+            windows: the windows of the cache that these are; None: all.
         """
         text_positions = torch.arange(mask.shape[1], device=mask.device)[None].expand(len(mask), -1)
-        seen = torch.cat([mask.bool(), roles != 0], dim=1)[:, None].expand(-1, roles.shape[1], -1)
-        bias = self.transformer.bias(positions, torch.cat([text_positions, positions], dim=1), seen)
+        visible = torch.cat([mask.bool(), roles != 0], dim=1)[:, None].expand(-1, roles.shape[1], -1)
+        bias = self.transformer.attention_bias(positions, torch.cat([text_positions, positions], dim=1), visible)
         own = self.markers[roles[window, place] - OPENING]
         x = self.transformer.embed(own, positions[window, place])  # (markers, hidden)
-        return self.transformer.run_some(x, bias, memory, window, place, windows)
+        return self.transformer.run_sparse(x, bias, cache, window, place, windows)
 
     # --- matching
 
     def match(self, states: Tensor, marks: Marks, types: Tensor) -> tuple[Tensor, Tensor]:
-        """Equation 12: cos(r_i, e_k) / τ (candidates, types), and what it must exceed (candidates,)."""
+        """Equation 12: cos(r_i, e_k) / τ (candidates, types), and the threshold for it (candidates,)."""
         window, opening, closing, first, last = marks
         begin, end = states[window, first], states[window, last]
         if not self.options.markers:
@@ -305,7 +307,7 @@ class Suner(nn.Module):
     def match_markers(
         self, opening: Tensor, closing: Tensor, first: Tensor, last: Tensor, types: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """The same of the states of markers, and of the first and last tokens of their spans (candidates, hidden)."""
+        """The same from the states of markers and of the first and last tokens of spans (candidates, hidden)."""
         if self.options.spans == "both":
             opening, closing = opening + first, closing + last
         return self._similarities(self.span_vectors(opening, closing), types)
@@ -313,7 +315,7 @@ class Suner(nn.Module):
     def match_all(
         self, states: Tensor, first: Tensor, last: Tensor, words: Tensor, types: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """The same for all spans that are not too wide: rows (window, first word, last word), and as `match`."""
+        """The same for all spans up to `max_width`: rows (window, first word, last word), and results as in `match`."""
         return self._match_spans(*at_words(states, first, last), words, types, self.options.max_width)
 
     def _match_spans(
@@ -328,7 +330,7 @@ class Suner(nn.Module):
         scale = self.log_scale.clamp(max=4.6052).exp()  # at most 100
         with torch.autocast(vectors.device.type, enabled=False):
             sim = scale * (vectors @ types.T)
-            if self.options.reject == "cosine":
+            if self.options.rejection == "cosine":
                 return sim, (scale * self.options.match_threshold).expand(len(sim))
             return sim, scale * (vectors @ F.normalize(self.nothing, dim=0))
 

@@ -1,0 +1,143 @@
+"""Experiments of many training runs, in processes side by side on one machine.
+
+A run is a recipe with changes; it may need the model of another run. Finished runs are only read, so that an
+experiment can be measured in parts. The process of a single run is `python benchmarks/experiments.py JSON`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from records import ROOT
+
+HUB = {
+    "mpnet-base": "sentence-transformers/all-mpnet-base-v2",
+    "gte-small": "thenlper/gte-small",
+    "minilm-l6": "sentence-transformers/all-MiniLM-L6-v2",
+    "bert-zh": "google-bert/bert-base-chinese",
+}
+"""Encoders by the names that records use."""
+ENCODERS = ("mpnet-base", "gte-small")
+
+
+@dataclass(frozen=True)
+class FewShot:
+    """Fine-tuning of another run's model on some sentences of a corpus."""
+
+    corpus: str
+    sentences: int
+    sample: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training run."""
+
+    name: str  # of its folder
+    encoder: str
+    recipe: str  # below recipes/
+    changes: tuple[str, ...] = ()
+    after: str | None = None  # the run whose model it starts from (few-shot), or whose detector it takes
+    few_shot: FewShot | None = None
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options that all experiments have."""
+    parser.add_argument("--data", required=True, help="folder of the corpora")
+    parser.add_argument("--encoders", help="folder with encoders such as mpnet-base, instead of the hub")
+    parser.add_argument("--only", nargs="*", default=list(ENCODERS), choices=list(HUB), help="encoders to run")
+    parser.add_argument("--parallel", type=int, default=4, help="runs at the same time")
+    parser.add_argument("--seconds", type=float, default=1e9, help="no run is started or continued after that time")
+    parser.add_argument("--set", nargs="*", default=[], help="changes of all recipes, such as training.max_steps=10")
+    parser.add_argument("--runs", default=ROOT / "runs", type=Path, help="folder of the runs")
+    parser.add_argument("--cache", type=Path, help="folder for tokenised corpora")
+
+
+def run_all(runs: Sequence[Run], arguments: argparse.Namespace) -> dict[Run, dict[str, Any]]:
+    """Run processes side by side, each after the one that it needs; the metrics of those that are finished."""
+    deadline = time.monotonic() + arguments.seconds
+    waiting, running, ended = list(runs), {}, set()
+    arguments.runs.mkdir(parents=True, exist_ok=True)
+    while waiting or running:
+        late = time.monotonic() >= deadline
+        for run, process in list(running.items()):
+            if process.poll() is None and not late:
+                continue
+            process.kill()
+            process.wait()
+            del running[run]
+            ended.add(run.name)
+            if not _metrics_file(run, arguments).is_file():
+                print(f"{run.name}: failed or stopped, see {arguments.runs / run.name}.log", flush=True)
+        for run in list(waiting):
+            ready = run.after is None or run.after in ended
+            if _metrics_file(run, arguments).is_file():
+                ended.add(run.name)
+            elif len(running) < arguments.parallel and ready and not late:
+                running[run] = _start(run, arguments)
+            elif not late:
+                continue
+            waiting.remove(run)
+        time.sleep(0.5)
+    return read_finished(runs, arguments)
+
+
+def read_finished(runs: Sequence[Run], arguments: argparse.Namespace) -> dict[Run, dict[str, Any]]:
+    """The metrics of the runs that are finished."""
+    paths = {run: _metrics_file(run, arguments) for run in runs}
+    finished = {run: json.loads(path.read_text("utf-8")) for run, path in paths.items() if path.is_file()}
+    for run, metrics in finished.items():
+        scores = ", ".join(f"{corpus} {one['f1']:.2f}" for corpus, one in metrics["test"].items())
+        print(f"{run.name}: {scores} ({metrics['seconds']} s)", flush=True)
+    return finished
+
+
+def _metrics_file(run: Run, arguments: argparse.Namespace) -> Path:
+    path: Path = arguments.runs / run.name / "metrics.json"
+    return path
+
+
+def _start(run: Run, arguments: argparse.Namespace) -> subprocess.Popen[bytes]:
+    """Start the process of a run."""
+    encoder = f"{arguments.encoders}/{run.encoder}" if arguments.encoders else HUB[run.encoder]
+    changes = [f"encoder={encoder}", "training.checkpoints=false", *run.changes, *arguments.set]
+    model = str(arguments.runs / run.after / "model") if run.after else None
+    if model is not None and run.few_shot is None:
+        changes.append(f"parts={{detector: {json.dumps(model)}}}")
+    few = run.few_shot
+    job = {
+        "recipe": str(ROOT / "recipes" / run.recipe),
+        "changes": changes,
+        "data": arguments.data,
+        "cache": str(arguments.cache) if arguments.cache else None,
+        "output": str(arguments.runs / run.name),
+        "few_shot": None if few is None else [few.corpus, few.sentences, few.sample],
+        "start": model,
+    }
+    with open(arguments.runs / f"{run.name}.log", "wb") as log:
+        return subprocess.Popen([sys.executable, __file__, json.dumps(job)], stdout=log, stderr=log)
+
+
+def train_one(job: dict[str, Any]) -> None:
+    """The process of one run."""
+    from onoma.training.protocols import few_shot
+    from onoma.training.recipe import load_recipe
+    from onoma.training.run import train
+
+    recipe = load_recipe(job["recipe"], job["changes"])
+    if job["few_shot"] is not None:
+        corpus, sentences, sample = job["few_shot"]
+        recipe = few_shot(recipe, corpus, job["start"], sentences=sentences, sample=sample)
+    train(recipe, output=job["output"], data=job["data"], cache=job["cache"])
+
+
+if __name__ == "__main__":
+    train_one(json.loads(sys.argv[1]))

@@ -1,0 +1,60 @@
+"""`onoma evaluate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from onoma.cli.shared import (
+    BackendName,
+    BatchSize,
+    CorpusPath,
+    Device,
+    Json,
+    Language,
+    Limit,
+    Model,
+    Names,
+    Overlap,
+    Threshold,
+    print_json,
+    progress_bar,
+    show,
+)
+
+
+def evaluate(
+    corpus: CorpusPath,
+    model: Model = None,
+    split: Annotated[str | None, typer.Option(help="Split of a corpus folder; by default test.")] = None,
+    predictions: Annotated[Path | None, typer.Option(help="Score this file of predictions instead of a model.")] = None,
+    names: Names = "natural",
+    language: Language = None,
+    limit: Limit = None,
+    threshold: Threshold = None,
+    overlap: Annotated[Overlap | None, typer.Option(help="By default nested if the corpus is, else flat.")] = None,
+    backend: BackendName = "auto",
+    device: Device = None,
+    batch_size: BatchSize = 64,
+    as_json: Json = False,
+) -> None:
+    """Score a model, or a file of predictions, on a corpus; all types of the corpus are asked for at once."""
+    from onoma.evaluation.runs import open_corpus, render_run, run, score_file
+    from onoma.extractor import load
+    from onoma.labels.parsing import parse_threshold
+
+    gold = open_corpus(corpus, split, names=names, language=language, limit=limit)
+    if predictions:
+        outcome = score_file(predictions, gold, limit)
+    else:
+        thresholds, extractor = parse_threshold(threshold), load(model, backend, device)
+        with progress_bar(len(gold)) as update:
+            outcome = run(
+                extractor, gold, threshold=thresholds, overlap=overlap, batch_size=batch_size, on_progress=update
+            )
+    if as_json:
+        print_json(outcome.to_dict())
+    else:
+        show(render_run(outcome))

@@ -1,0 +1,119 @@
+"""What several commands share: their options, and ways of printing."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+FORMAT_NAMES = "jsonl, tokens, conll, brat, doccano, gliner, spacy or pubtator"
+SECONDS_BETWEEN_LINES = 10.0
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
+Model = Annotated[
+    str | None, typer.Option("--model", help="Model: a folder or a hub name; by default the embedded one.")
+]
+BackendName = Annotated[Literal["auto", "onnx", "torch"], typer.Option(help="What runs the model.")]
+Device = Annotated[str | None, typer.Option(help="Device for torch, such as cpu or cuda.")]
+BatchSize = Annotated[int, typer.Option(min=1, help="Windows that the model reads at once.")]
+Overlap = Literal["flat", "nested", "any"]
+Limit = Annotated[int | None, typer.Option(min=1, help="Read only the first N documents.")]
+Threshold = Annotated[str | None, typer.Option(help='Score to reach: 0.4, or "drug=0.4, person=0.6".')]
+Names = Annotated[
+    Literal["natural", "inventory", "labels"],
+    typer.Option(help="Names of types: from meta.json, from Onoma's inventory, or the labels of the file."),
+]
+Language = Annotated[str | None, typer.Option(help="Language of type names that exist in several: en or zh.")]
+CorpusPath = Annotated[str, typer.Argument(help="Corpus: a file, a folder of splits, or FOLDER:SPLIT.")]
+Changes = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a value, such as training.epochs=3.")
+]
+Data = Annotated[Path, typer.Option(help="Folder of the corpora that the recipe names.")]
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON, in UTF-8 whatever the locale."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
+    print(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def show(renderable: Any) -> None:
+    """Print tables; rich is imported only if there are any."""
+    from rich.console import Console
+
+    Console().print(renderable)
+
+
+def is_main_process() -> bool:
+    """Among several processes that train together, only rank 0 prints."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+@contextmanager
+def progress_bar(total: int | None = None) -> Iterator[Callable[[int], None]]:
+    """A progress bar over documents on stderr, if it is a terminal; yields a function that sets the number done."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (TextColumn("documents"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("", total=total)
+        yield lambda done: progress.update(task, completed=done)
+
+
+@contextmanager
+def spinner(doing: str) -> Iterator[None]:
+    """A spinner on stderr, if it is a terminal, during work of unknown length."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    with console.status(doing) if console.is_terminal else nullcontext():
+        yield
+
+
+class TextProgress:
+    """Progress of extraction as a line on stderr every few seconds: characters, rate and remaining time."""
+
+    def __init__(self, total: int | None) -> None:
+        """`total` characters, if known."""
+        self.total = total
+        self.started = self.printed = time.monotonic()
+
+    def update(self, characters: int) -> None:
+        """Report the characters that have been read so far."""
+        now = time.monotonic()
+        if now - self.printed < SECONDS_BETWEEN_LINES or not characters:
+            return
+        self.printed = now
+        rate = characters / (now - self.started)
+        line = f"read {characters:,} characters"
+        if self.total:
+            left = round((self.total - characters) / rate)
+            line += (
+                f" of {self.total:,} ({characters / self.total:.0%}), {rate:,.0f} per second, {_duration(left)} left"
+            )
+        else:
+            line += f", {rate:,.0f} per second"
+        print(line, file=sys.stderr, flush=True)
+
+
+def _duration(seconds: int) -> str:
+    minutes, rest = divmod(seconds, 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

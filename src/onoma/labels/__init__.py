@@ -1,0 +1,1 @@
+"""What users ask for: labels, thresholds, their translation, encoded types, and which model reads a text."""

@@ -1,0 +1,173 @@
+"""Labels and thresholds in all forms in which users write them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onoma.entities import EntityType
+from onoma.errors import DataError, OnomaError
+from onoma.files import open_text
+
+Labels = Iterable[str | EntityType] | Mapping[str, str]
+Threshold = float | Mapping[str, float]
+Thresholds = NDArray[np.float32]
+
+LOWEST_THRESHOLD = float(np.finfo(np.float32).tiny)
+"""What a threshold of 0 means: a score of exactly 0 stands for spans that are not possible."""
+
+# a quoted or a plain label, then a comma or the end
+_LABEL = re.compile(r'\s*(?:"([^"]*)"|([^,，、"]*))\s*([,，、]|$)')
+
+
+def parse_labels(labels: Labels) -> tuple[EntityType, ...]:
+    """The types that labels stand for, each once, sorted by name, so that the order of labels has no influence.
+
+    >>> [one.name for one in parse_labels(["person", EntityType("city"), "person"])]
+    ['city', 'person']
+    """
+    if isinstance(labels, (str, bytes, EntityType)) or not isinstance(labels, Iterable):
+        raise OnomaError(f'labels must be a list such as ["person", "city"] or name → description, got {labels!r}')
+    types: dict[str, EntityType] = {}
+    for label in labels.items() if isinstance(labels, Mapping) else labels:
+        one = _entity_type(label)
+        if types.setdefault(one.name, one) != one:
+            raise OnomaError(
+                f"the label {one.name!r} is given twice, with different descriptions, examples or thresholds. "
+                "Fix: keep one of them or give them different names"
+            )
+    if not types:
+        raise OnomaError('no labels are given. Fix: name what to look for, such as ["person", "city"]')
+    return tuple(types[name] for name in sorted(types))
+
+
+def _entity_type(label: object) -> EntityType:
+    if isinstance(label, EntityType):
+        return label
+    if isinstance(label, tuple):  # name and description, from a mapping
+        return EntityType(*label)
+    if isinstance(label, str):
+        return EntityType(label)
+    raise OnomaError(f"a label must be a name or an EntityType, got {label!r}")
+
+
+def check_known(types: Sequence[EntityType], known: frozenset[str] | None) -> None:
+    """Raise an error if a model knows a fixed set of labels and another one is asked for."""
+    unknown = [] if known is None else [one.name for one in types if one.name not in known]
+    if unknown and known is not None:
+        raise OnomaError(
+            f"this model does not know the type {', '.join(unknown)}. Fix: ask for types that it was trained on: "
+            f"{', '.join(sorted(known))}"
+        )
+
+
+def split_labels(text: str) -> list[str]:
+    """Labels as they are written on the command line, separated by English or Chinese commas.
+
+    A label in double quotes may contain commas.
+
+    >>> split_labels('person, "city, town"'), split_labels("人名、地名，公司")
+    (['person', 'city, town'], ['人名', '地名', '公司'])
+    """
+    found, position = [], 0
+    while True:
+        match = _LABEL.match(text, position)
+        if match is None:
+            raise OnomaError(f"a double quote is not closed, or not followed by a comma: {text!r}")
+        quoted, plain, comma = match.groups()
+        found.append((plain if quoted is None else quoted).strip())
+        position = match.end()
+        if not comma:
+            return found
+
+
+def read_types(path: str | os.PathLike[str]) -> list[EntityType]:
+    """Types from a YAML file: name → description, or a list with name, description, examples and threshold.
+
+    drug: a medicine or active substance        - name: drug
+    side effect:                                  description: a medicine or active substance
+                                                  examples: [aspirin, heparin]
+                                                  threshold: 0.4
+    """
+    import yaml  # needed for type files only
+
+    with open_text(path) as file:
+        try:  # all values stay strings, because a type may be called "no"
+            content = yaml.load(file, Loader=getattr(yaml, "CBaseLoader", yaml.BaseLoader))
+        except yaml.MarkedYAMLError as error:
+            line = error.problem_mark.line + 1 if error.problem_mark else None
+            fix = "check indentation, colons and quotes there"
+            raise DataError(f"this is not valid YAML ({error.problem})", path=path, line=line, fix=fix) from error
+    if isinstance(content, dict):
+        content = [{"name": name, "description": text} for name, text in content.items()]
+    if not isinstance(content, list) or not content:
+        raise DataError("there are no types in the file", path=path, fix="write lines such as 'drug: a medicine'")
+    return [_read_type(row, path) for row in content]
+
+
+def _read_type(row: object, path: str | os.PathLike[str]) -> EntityType:
+    try:
+        if isinstance(row, str):
+            return EntityType(row)
+        if not isinstance(row, dict) or not row.keys() <= {"name", "description", "examples", "threshold"}:
+            raise OnomaError(f"a type has a name, a description, examples and a threshold, got {row!r:.200}")
+        threshold = row.get("threshold")
+        return EntityType(
+            row.get("name", ""),
+            row.get("description", ""),
+            row.get("examples") or (),
+            None if threshold is None else float(threshold),
+        )
+    except (OnomaError, TypeError, ValueError) as error:
+        fix = "write 'drug: a medicine', or '- name: drug' with a description, examples and a threshold below"
+        raise DataError(str(error), path=path, fix=fix) from None
+
+
+def resolve_thresholds(
+    types: Sequence[EntityType], threshold: Threshold | None, default: float, tuned: Mapping[str, float]
+) -> Thresholds:
+    """The threshold of each type.
+
+    Args:
+        threshold: from the user: a number holds for all types, a mapping for those that it names.
+        default: of the model, for types with no other threshold.
+        tuned: thresholds that were tuned for single types; they rank behind a type's own.
+
+    >>> resolve_thresholds([EntityType("drug"), EntityType("city")], {"drug": 0.4}, 0.7, {}).round(1).tolist()
+    [0.4, 0.7]
+    """
+    if isinstance(threshold, Mapping):
+        unknown = sorted(threshold.keys() - {one.name for one in types})
+        if unknown:
+            raise OnomaError(f"there is a threshold for {', '.join(unknown)}, which is not among the labels")
+        given: Mapping[str, float] = threshold
+    else:
+        given = {} if threshold is None else {one.name: threshold for one in types}
+    own = {one.name: one.threshold for one in types if one.threshold is not None}
+    known = {**tuned, **own, **given}
+    values = [known.get(one.name, default) for one in types]
+    for value in values:
+        if not isinstance(value, (int, float, np.number)) or not 0.0 <= value <= 1.0:
+            raise OnomaError(f"a threshold must be a number between 0 and 1, got {value!r}")
+    return np.maximum(np.array(values, np.float32), np.float32(LOWEST_THRESHOLD))
+
+
+def parse_threshold(text: str | None) -> Threshold | None:
+    """A threshold as it is written on the command line: "0.4", or "drug=0.4, person=0.6"; None stays None.
+
+    >>> parse_threshold("drug=0.4, person=0.6")
+    {'drug': 0.4, 'person': 0.6}
+    """
+    if text is None:
+        return None
+    try:
+        if "=" not in text:
+            return float(text)
+        parts = [part.rpartition("=") for part in split_labels(text)]
+        return {EntityType(name.strip()).name: float(value) for name, _, value in parts}
+    except ValueError:  # a value that is not a number, or a missing name
+        raise OnomaError(f'a threshold is written as "0.4" or "drug=0.4, person=0.6", got {text!r}') from None

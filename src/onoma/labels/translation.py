@@ -1,0 +1,66 @@
+"""Labels in the language of a model: a Chinese model is asked for "person" as "人名".
+
+A model folder names the language that the model reads best in config.json (`language`), and holds the names and
+descriptions that labels of the other language are translated to, in `labels.json`:
+
+    {"person": ["人名", "用名字称呼的个人，包括真实人物和虚构人物"]}
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+
+from onoma.entities import EntityType
+from onoma.errors import OnomaError
+from onoma.text.words import is_unspaced
+
+Translations = Mapping[str, Sequence[str]]
+"""Normalised name -> name and description in the language of the model."""
+
+TRANSLATIONS_FILE = "labels.json"
+
+
+class LabelTranslator:
+    """Translates labels into the language of a model. The table is read when the first label needs it."""
+
+    def __init__(self, folder: Path, language: str | None) -> None:
+        self.folder, self.language = folder, language
+
+    def translate(self, types: Sequence[EntityType]) -> tuple[EntityType, ...]:
+        """The types as the model is asked for them; types with a description of the user's own are not translated."""
+        if self.language is None:
+            return tuple(types)
+        translated = []
+        for one in types:
+            is_foreign = not one.description and is_unspaced(one.name) == (self.language == "en")
+            known = self._translations.get(normalize_name(one.name)) if is_foreign else None
+            translated.append(one if known is None else replace(one, name=known[0], description=known[1]))
+        return tuple(translated)
+
+    @cached_property
+    def _translations(self) -> Translations:
+        path = self.folder / TRANSLATIONS_FILE
+        if not path.is_file():
+            return {}
+        try:
+            table: dict[str, list[str]] = json.loads(path.read_text("utf-8"))
+            if not all(isinstance(pair, list) and list(map(type, pair)) == [str, str] for pair in table.values()):
+                raise ValueError("a label needs a name and a description")
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
+            raise OnomaError(f"{path} is damaged ({error}). Fix: save or download the model again") from error
+        return table
+
+
+def normalize_name(name: str) -> str:
+    """A name without differences in case, width, hyphens and underscores.
+
+    >>> normalize_name("Job_Title ")
+    'job title'
+    """
+    return " ".join(re.sub(r"[\s_-]+", " ", unicodedata.normalize("NFKC", name).casefold()).split())

@@ -1,0 +1,85 @@
+"""ONNX graphs run by onnxruntime on the CPU, and the threads that run them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import onnxruntime
+from numpy.typing import NDArray
+
+from onoma.errors import OnomaError
+
+Floats = NDArray[np.float32]
+T = TypeVar("T")
+R = TypeVar("R")
+
+_ERRORS_ONLY = 3
+_CPU_FOLDER = Path("/sys/devices/system/cpu")
+
+
+class OnnxSession:
+    """A loaded graph. It may be run from several threads at once."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        if not os.path.isfile(path):
+            raise OnomaError(f"{path} does not exist, which the onnx backend needs. Fix: make it with `onoma export`")
+        try:
+            self.session = onnxruntime.InferenceSession(os.fspath(path), _options(), providers=["CPUExecutionProvider"])
+        except Exception as error:  # onnxruntime has an exception type of its own for each cause
+            reason = str(error).strip().split("\n")[0]
+            raise OnomaError(f"{path} cannot be loaded ({reason}). Fix: export or download the model again") from error
+
+    def run(self, outputs: Sequence[str], **inputs: NDArray[Any]) -> list[Floats]:
+        """Some outputs of the graph for its inputs."""
+        values: list[Floats] = self.session.run(outputs, inputs)
+        return values
+
+
+def _options() -> Any:
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = _ERRORS_ONLY
+    # One thread per run: small batches that run side by side need no synchronisation between operators.
+    options.intra_op_num_threads = 1
+    # Our graphs are written as they should run; further fusions (of sums and layer norms) make them slower.
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    # Every batch has another shape, so a memory plan would not be reused.
+    options.enable_mem_pattern = False
+    return options
+
+
+class WorkerThreads:
+    """Threads that run small batches side by side, by default one per physical core.
+
+    Small batches that stay in a core's cache, each run by one thread, take half the time of large ones run by all.
+    """
+
+    def __init__(self, threads: int | None = None) -> None:
+        if threads is not None and threads < 1:
+            raise OnomaError(f"threads must be at least 1, got {threads}")
+        self.threads = threads or physical_cores()
+        self._pool, self._process = self._new_pool(), os.getpid()
+
+    def _new_pool(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(self.threads, thread_name_prefix="onoma")
+
+    def map(self, function: Callable[[T], R], items: Sequence[T]) -> Iterable[R]:
+        """The results for all items, in their order."""
+        if len(items) == 1 or self.threads == 1:
+            return map(function, items)
+        if self._process != os.getpid():  # after a fork the threads do not exist
+            self._pool, self._process = self._new_pool(), os.getpid()
+        return self._pool.map(function, items)
+
+
+def physical_cores() -> int:
+    """The number of physical cores that this process may use: hyper-threads of a core share its arithmetic units."""
+    try:
+        allowed = os.sched_getaffinity(0)
+        return len({(_CPU_FOLDER / f"cpu{cpu}/topology/thread_siblings_list").read_text() for cpu in allowed})
+    except (AttributeError, OSError):  # not Linux, or a Linux without this folder
+        return os.cpu_count() or 1

@@ -1,0 +1,131 @@
+"""What a system is: the protocols that `training`, `models` and `extractor` use, and the way from windows to proposals.
+
+A system is a package under `onoma.systems`, one for each paper. `onoma.systems.registry` maps its name to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onoma.decoding.proposals import Proposals, stitch
+from onoma.entities import EntityType
+from onoma.inputs.batches import Batch, bucket_by_length
+from onoma.inputs.packing import WindowedTexts
+from onoma.inputs.tokenizer import WordTokenizer
+from onoma.models.config import ModelConfig
+from onoma.models.folder import ModelFolder
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from onoma.training.stages import Training
+
+T = TypeVar("T")
+R = TypeVar("R")
+Query = Any
+"""What a runtime makes of the types that are asked for; only the runtime that made it can read it."""
+Backend = Literal["auto", "onnx", "torch"]
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeSettings:
+    """How a model is to be run."""
+
+    backend: Literal["onnx", "torch"]
+    device: str | None = None  # for torch
+    threads: int | None = None  # for onnx; None: one per physical core
+    cache_dir: Path | None = None  # for encoded types
+
+
+class Runtime(Protocol):
+    """A trained model that is ready to run. Its methods may be called from several threads."""
+
+    backend: str
+    config: ModelConfig
+    tokenizer: WordTokenizer
+    workers: int  # calls of `propose` that run at the same time
+
+    @property
+    def labels(self) -> frozenset[str] | None:
+        """The labels that can be asked for; None: any."""
+
+    def ask(self, types: Sequence[EntityType]) -> Query:
+        """Prepare a question for some types, which may then be put to any number of batches."""
+
+    def max_batch_tokens(self, query: Query) -> int:
+        """How many tokens a batch should have at most, padding included."""
+
+    def propose(self, batch: Batch, query: Query, floor: float) -> Proposals:
+        """The spans of each window whose score for a type of the query is at least `floor`."""
+
+    def map(self, function: Callable[[T], R], items: Sequence[T]) -> Iterable[R]:
+        """Apply a function to items, in several threads if the runtime has them; results in order."""
+
+    def with_style(self, corpus: str | None) -> Self:
+        """The same model with the annotation style of a corpus it was trained on, if it knows that corpus."""
+
+
+class System(Protocol):
+    """A way from windows and types to proposals: options, model, training, runtimes and export."""
+
+    name: str
+    artifacts: tuple[str, ...]  # files of a model folder beyond the usual ones, which are copied with it
+
+    def parse_options(self, values: Mapping[str, Any]) -> Any:
+        """The system's options, checked strictly."""
+
+    def stage_names(self, options: Any) -> tuple[str, ...]:
+        """The stages of training, in their order."""
+
+    def build(self, config: ModelConfig, folder: Path) -> nn.Module:
+        """An untrained PyTorch model of the shape that a configuration describes."""
+
+    def training(self) -> Training:
+        """How the system is trained."""
+
+    def runtime(self, folder: ModelFolder, settings: RuntimeSettings) -> Runtime:
+        """Load a trained model."""
+
+    def export(self, model: nn.Module, folder: Path, *, int8: bool) -> None:
+        """Write a trained model as ONNX graphs; raises OnomaError if the system or its options do not allow it."""
+
+
+def propose(
+    texts: WindowedTexts,
+    runtime: Runtime,
+    query: Query,
+    thresholds: NDArray[np.float32],
+    batch_size: int,
+    windows: NDArray[np.int64] | None = None,
+) -> Proposals:
+    """The proposals for texts (or some of their windows) that reach their thresholds, in words of the packed texts."""
+    floor = float(thresholds.min())
+    rows = np.arange(len(texts.windows)) if windows is None else windows
+
+    def run(places: NDArray[np.int64]) -> Proposals:
+        numbers = rows[places]
+        found = runtime.propose(texts.batch(numbers, runtime.tokenizer), query, floor).above(thresholds)
+        return stitch(found._replace(window=numbers[found.window]), texts.windows)
+
+    batches = bucket_by_length(
+        texts.lengths()[rows], batch_size, runtime.max_batch_tokens(query), workers=runtime.workers
+    )
+    return Proposals.concatenate(runtime.map(run, batches))
+
+
+def scores_of(margin: NDArray[np.float32], config: ModelConfig) -> NDArray[np.float32]:
+    """Calibrated scores of raw margins: sigmoid(scale · margin + bias)."""
+    return np.asarray(1.0 / (1.0 + np.exp(-(config.scale * margin + config.bias))), np.float32)
+
+
+def margin_of(score: float, config: ModelConfig) -> float:
+    """The margin that has a score; the inverse of `scores_of`."""
+    if score <= 0.0:
+        return -float("inf")
+    return float((np.log(score) - np.log1p(-score) - config.bias) / config.scale) if score < 1.0 else float("inf")

@@ -1,0 +1,72 @@
+"""How BINDER is trained: in one stage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import torch
+
+from onoma.entities import EntityType
+from onoma.evaluation.candidates import EvaluationSet, best_threshold, mean_scores
+from onoma.inputs.tokenizer import WordTokenizer
+from onoma.systems.binder.collator import BinderCollator, type_breadths
+from onoma.systems.binder.model import Binder
+from onoma.systems.binder.options import BinderOptions
+from onoma.systems.binder.prototypes import Prototypes
+from onoma.systems.binder.torch_runtime import TorchBinder
+from onoma.systems.blocks.encoders import load_encoder
+from onoma.training.calibration import SIMILARITY_GRID, calibrate
+from onoma.training.recipe import Recipe
+from onoma.training.stages import Stage, TrainingData
+
+
+class BinderTraining:
+    """How BINDER is trained."""
+
+    parts: tuple[str, ...] = ()
+
+    def new(self, recipe: Recipe, types: Sequence[EntityType], tokenizer_folder: Path) -> TorchBinder:
+        """An untrained model on its pretrained encoder."""
+        options: BinderOptions = recipe.system_options()
+        separate = not options.shared_encoder and options.types != "atomic"
+        type_encoder = load_encoder(recipe.encoder) if separate else None
+        model = Binder(load_encoder(recipe.encoder), type_encoder, options, recipe.max_tokens, len(types))
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        config = recipe.model_config_for(types, asdict(options))
+        return TorchBinder(model.to(device), config, WordTokenizer.load(tokenizer_folder))
+
+    def stages(self, runtime: TorchBinder, data: TrainingData) -> Iterator[Stage]:
+        """The only stage."""
+        recipe, options = data.recipe, runtime.model.options
+        prototypes = None
+        if options.types == "prototype":
+            prototypes = Prototypes(data.examples, len(data.types), runtime.tokenizer)
+            runtime.prototypes = prototypes.sample(recipe.seed)
+        collator = BinderCollator(
+            data.types,
+            runtime.tokenizer,
+            options,
+            max_types=recipe.data.max_types_per_batch,
+            description_dropout=recipe.training.description_dropout,
+            seed=recipe.seed,
+            prototypes=prototypes,
+            breadths=type_breadths(data.examples, len(data.types)) if options.narrow_type_weight else None,
+        )
+        yield Stage("binder", data.examples, collator, lambda: self._evaluate(runtime, data.development))
+
+    @staticmethod
+    def _evaluate(runtime: TorchBinder, development: Sequence[EvaluationSet]) -> dict[str, float]:
+        """If no threshold is learned, it is tuned at each evaluation, so that weights are compared at their best."""
+        if runtime.model.options.thresholds == "tuned":
+            candidates = [one.candidates(runtime, SIMILARITY_GRID[0]) for one in development]
+            runtime.config = replace(runtime.config, threshold=best_threshold(candidates, SIMILARITY_GRID))
+        return mean_scores(development, runtime)
+
+    def finish(self, runtime: TorchBinder, recipe: Recipe, development: Sequence[EvaluationSet]) -> None:
+        """With dynamic or global thresholds the paper's decision stays the default unless the recipe asks for dev."""
+        tuned = runtime.model.options.thresholds == "tuned"
+        floor = 0.5 if tuned else None  # a similarity of 0
+        choose = tuned or recipe.training.threshold_from == "dev"
+        calibrate(runtime, development, floor=floor, choose_threshold=choose)

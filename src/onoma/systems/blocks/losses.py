@@ -1,0 +1,72 @@
+"""Losses that several systems use."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def contrastive_loss(
+    sim: Tensor, anchor: Tensor | None, gold: Tensor, candidate: Tensor, known: Tensor
+) -> tuple[Tensor, Tensor]:
+    """InfoNCE with a learned threshold: the two terms of BINDER's equations 5 and 9 (or 6, 7 and 8 for positions).
+
+    For each gold place p of a type k, against all candidates that are not gold for k and the threshold:
+
+        entity    = -log( exp(sim_p) / (exp(sim_p) + Σ_negatives exp(sim) + exp(anchor)) )
+
+    and for each pair of a window and a type that is annotated there, with or without mentions:
+
+        threshold = -log( exp(anchor) / (exp(anchor) + Σ_negatives exp(sim)) )
+
+    Args:
+        sim: similarities (windows, types, places).
+        anchor: similarity of the threshold (windows, types), or None to learn no threshold.
+        gold: places that are mentions of the type (windows, types, places).
+        candidate: places that exist (windows, 1, places).
+        known: types that are annotated in the window (windows, types).
+
+    Returns:
+        The mean entity term over gold places and the mean threshold term over pairs (0 without an anchor).
+    """
+    negatives = sim.masked_fill(gold | ~candidate, -torch.inf)
+    if anchor is not None:
+        negatives = torch.cat([negatives, anchor.unsqueeze(-1)], dim=-1)
+    against = torch.logsumexp(negatives, dim=-1)  # (windows, types)
+    positives = gold & candidate & known.unsqueeze(-1)
+    term = torch.logaddexp(sim, against.unsqueeze(-1)) - sim
+    entity = _masked_mean(term, positives)
+    if anchor is None:
+        return entity, sim.new_zeros(())
+    return entity, _masked_mean(against - anchor, known)
+
+
+def focal_loss(margin: Tensor, gold: Tensor, candidate: Tensor, known: Tensor, gamma: float) -> Tensor:
+    """Binary cross-entropy over all places and types, with less weight on easy ones (Lin et al., 2017):
+
+        loss = ( Σ_gold -(1 - p)^γ log p  +  Σ_others -p^γ log(1 - p) ) / number of gold places
+
+    where p = sigmoid(margin). The arguments are those of `contrastive_loss`, with `margin` above the threshold
+    instead of similarities.
+    """
+    counted = candidate & known.unsqueeze(-1)
+    signed = torch.where(gold, margin, -margin)
+    error = torch.sigmoid(-signed.detach())
+    loss = error**gamma * torch.nn.functional.softplus(-signed)
+    return loss.masked_fill(~counted, 0.0).sum() / (gold & counted).sum().clamp(min=1)
+
+
+def narrow_type_loss(narrow: Tensor, broad: Tensor) -> Tensor:
+    """A mention of a narrow and a broad type should fit the narrow one better, by at least 1:
+
+        loss = mean over pairs of log(1 + exp(1 + broad - narrow))
+
+    Without it a writer fits "person", which has many more mentions, better than "writer", so that only persons are
+    found when both are asked for. The arguments are the margins of both types, one per pair. The broad margin has no
+    gradient: if it were pushed down, the broad type would be missed when it is asked for alone.
+    """
+    return torch.nn.functional.softplus(1 + broad.detach() - narrow).sum() / max(len(narrow), 1)
+
+
+def _masked_mean(values: Tensor, mask: Tensor) -> Tensor:
+    return values.masked_fill(~mask, 0.0).sum() / mask.sum().clamp(min=1)

@@ -1,0 +1,145 @@
+"""What all commands share: exit codes, signals, and output in any locale."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from onoma import Document, __version__
+from onoma.data import write
+
+ONOMA = [sys.executable, "-m", "onoma"]
+LATIN = os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "latin-1"}
+TERMINATED = 128 + signal.SIGTERM
+
+
+def test_version_and_help(command: Callable[..., Any]) -> None:
+    assert command("--version") == (0, f"onoma {__version__}\n", "")
+    listed = command("--help").out
+    for verb in ("extract", "train", "evaluate", "tune-thresholds", "export", "convert", "info", "bench"):
+        assert f" {verb} " in listed
+
+
+def test_a_failure_exits_with_1_and_a_debug_run_shows_where(
+    command: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("onoma.models.info.describe_model", lambda _: 1 / 0)
+    outcome = command("info")
+    assert (outcome.code, outcome.out) == (1, "")
+    assert outcome.err == "failed: ZeroDivisionError: division by zero (set ONOMA_DEBUG=1 to see where)\n"
+    monkeypatch.setenv("ONOMA_DEBUG", "1")
+    monkeypatch.setattr(sys, "argv", ["onoma", "info"])
+    from onoma.cli import main
+
+    with pytest.raises(ZeroDivisionError):
+        main()
+
+
+def test_a_closed_pipe_ends_a_command_without_a_traceback(tmp_path: Path) -> None:
+    (tmp_path / "long.txt").write_text("Tom flew to Paris.\n" * 20_000)
+    command = f"{' '.join(ONOMA)} extract long.txt --lines --labels city --format jsonl --threshold 0.9 | head -n 1"
+    done = subprocess.run(command, shell=True, capture_output=True, cwd=tmp_path, text=True, check=True)
+    assert json.loads(done.stdout)["text"] == "Tom flew to Paris."
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("output_format", ["json", "jsonl", "html"])
+def test_documents_are_written_in_utf8_in_any_locale(output_format: str, tmp_path: Path) -> None:
+    text = "Zoë et 马云 😀 à Paris."
+    (tmp_path / "news.txt").write_text(text, "utf-8")
+    (tmp_path / "types.yaml").write_text("city:\n城市:\n", "utf-8")
+    arguments = ["extract", "news.txt", "--types", "types.yaml", "--format", output_format]
+    done = subprocess.run([*ONOMA, *arguments], capture_output=True, env=LATIN, cwd=tmp_path, check=True)
+    written = done.stdout.decode("utf-8")
+    if output_format == "html":
+        assert "Zoë et 马云 😀 à " in written
+        assert "城市" in written
+    else:
+        record = json.loads(written) if output_format == "jsonl" else json.loads(written)[0]
+        assert record["text"] == text
+
+
+def test_json_for_programs_is_utf8_in_any_locale(tmp_path: Path) -> None:
+    source = write_names(tmp_path)
+    done = subprocess.run([*ONOMA, "info", str(source), "--json"], capture_output=True, env=LATIN, check=True)
+    assert "人名" in done.stdout.decode("utf-8")
+    json.loads(done.stdout)
+
+
+def write_names(folder: Path) -> Path:
+    write([Document.from_spans("Ann lives in Åre.", [(0, 3, "人名"), (13, 16, "ville")])], folder / "train.jsonl")
+    return folder / "train.jsonl"
+
+
+@pytest.mark.parametrize(("encoding", "label"), [("ascii", r"\u4eba\u540d"), ("utf-8", "人名")])
+def test_a_terminal_without_utf8_shows_escapes(tmp_path: Path, encoding: str, label: str) -> None:
+    source = write_names(tmp_path)
+    environment = os.environ | {"PYTHONIOENCODING": encoding, "COLUMNS": "100"}
+    done = subprocess.run([*ONOMA, "info", str(source)], capture_output=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    assert label in done.stdout.decode(encoding)
+    done = subprocess.run([*ONOMA, "info", "人.jsonl"], capture_output=True, env=environment, check=False)
+    assert done.returncode == 2
+    assert b"no such file" in done.stderr
+
+
+@contextmanager
+def started(*arguments: object, **options: Any) -> Iterator[subprocess.Popen[str]]:
+    """A running command, which is killed if a test fails."""
+    process = subprocess.Popen([*ONOMA, *map(str, arguments)], text=True, **options)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "message"), [(signal.SIGTERM, TERMINATED, "terminated\n"), (signal.SIGINT, 130, "")]
+)
+def test_signals_end_extraction_without_a_traceback(number: signal.Signals, code: int, message: str) -> None:
+    arguments = ("extract", "-", "--labels", "city", "--format", "jsonl", "--batch-size", 1)
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with started(*arguments, **pipes) as running:
+        assert running.stdin is not None
+        assert running.stdout is not None
+        running.stdin.write("Tom flew to Paris.\n" * 17)  # one more than are read together
+        running.stdin.flush()
+        assert json.loads(running.stdout.readline())["entities"]  # it is running, and waits for more input
+        running.send_signal(number)
+        _, errors = running.communicate(timeout=30)
+        assert (running.returncode, errors) == (code, message)
+
+
+@pytest.mark.slow
+def test_sigterm_ends_training_without_a_traceback(
+    recipe_values: dict[str, Any], data_folder: Path, tmp_path: Path
+) -> None:
+    training = {**recipe_values["training"], "max_steps": 100_000, "eval_steps": 5}
+    (tmp_path / "recipe.yaml").write_text(yaml.safe_dump({**recipe_values, "training": training}), "utf-8")
+    arguments = ("train", tmp_path / "recipe.yaml", "--output", tmp_path / "run", "--data", data_folder)
+    with (
+        open(tmp_path / "errors", "w") as errors,
+        started(*arguments, stdout=subprocess.PIPE, stderr=errors) as running,
+    ):
+        while "step" not in (tmp_path / "errors").read_text():
+            assert running.poll() is None
+            time.sleep(0.05)
+        running.send_signal(signal.SIGTERM)
+        output, _ = running.communicate(timeout=60)
+        assert (running.returncode, output) == (TERMINATED, "")
+    printed = (tmp_path / "errors").read_text()
+    assert printed.splitlines()[-1] == "terminated"
+    assert "Traceback" not in printed
+    assert not list(tmp_path.rglob("*.part"))

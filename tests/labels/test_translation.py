@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from onoma import EntityType, OnomaError
+from onoma.labels.translation import TRANSLATIONS_FILE, LabelTranslator
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a translation that is not in Onoma's type inventory."""
+    (tmp_path / TRANSLATIONS_FILE).write_text(json.dumps({"job title": ["头衔", "职业上的称呼"]}), "utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["job title", "Job Title", " job_title", "JOB-TITLE", "ｊｏｂ title"])
+def test_spelling_has_no_influence(folder: Path, name: str) -> None:
+    (translated,) = LabelTranslator(folder, "zh").translate([EntityType(name)])
+    assert translated == EntityType("头衔", "职业上的称呼")
+
+
+def test_examples_and_thresholds_are_kept(folder: Path) -> None:
+    asked = EntityType("job title", examples=("经理",), threshold=0.4)
+    (translated,) = LabelTranslator(folder, "zh").translate([asked])
+    assert translated == EntityType("头衔", "职业上的称呼", ("经理",), 0.4)
+
+
+def test_types_with_a_description_or_without_a_translation_stay_as_they_are(folder: Path) -> None:
+    types = (EntityType("job title", "what one is called at work"), EntityType("人名"), EntityType("unheard of"))
+    assert LabelTranslator(folder, "zh").translate(types) == types
+
+
+def test_without_a_language_nothing_is_translated(folder: Path) -> None:
+    assert LabelTranslator(folder, None).translate([EntityType("job title")]) == (EntityType("job title"),)
+
+
+def test_labels_in_the_language_of_the_model_do_not_need_the_table(tmp_path: Path) -> None:
+    (tmp_path / TRANSLATIONS_FILE).write_text("{", "utf-8")  # reading it would be an error
+    english, chinese = (EntityType("person"), EntityType("DNA")), (EntityType("人名"), EntityType("B细胞"))
+    assert LabelTranslator(tmp_path, "en").translate(english) == english
+    assert LabelTranslator(tmp_path, "zh").translate(chinese) == chinese
+
+
+def test_without_a_table_labels_stay_as_they_are(tmp_path: Path) -> None:
+    assert LabelTranslator(tmp_path, "zh").translate([EntityType("person")]) == (EntityType("person"),)
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"person": "人名"}', '{"person": ["人名"]}', '{"person": 3}'])
+def test_a_damaged_table_is_explained(tmp_path: Path, content: str) -> None:
+    (tmp_path / TRANSLATIONS_FILE).write_text(content, "utf-8")
+    with pytest.raises(OnomaError, match=r"labels\.json is damaged.*Fix"):
+        LabelTranslator(tmp_path, "zh").translate([EntityType("person")])

@@ -1,0 +1,74 @@
+"""Pretrained encoders from folders, and errors about names that cannot be loaded."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from onoma import OnomaError
+from onoma.systems.blocks.encoders import ENCODER_FOLDER, empty_encoder, load_encoder, mean_pool, save_tokenizer
+
+torch.set_num_threads(1)
+
+
+@pytest.mark.parametrize(
+    "load", [load_encoder, lambda name: save_tokenizer(name, "unused")], ids=["encoder", "tokenizer"]
+)
+@pytest.mark.parametrize(
+    "name", ["/no/such/encoder", "./encoder", "../encoders/bert", "models/encoders/bert", "~/bert"]
+)
+def test_a_path_that_does_not_exist_is_reported_as_a_path(name: str, load: object) -> None:
+    with pytest.raises(OnomaError, match="there is no encoder folder") as caught:
+        load(name)  # type: ignore[operator]
+    assert repr(name) in str(caught.value)
+    assert "huggingface" not in str(caught.value).lower()
+
+
+def test_a_name_with_one_slash_may_be_a_folder_or_a_hub_name(tmp_path: Path) -> None:
+    program = """
+import os
+os.environ["HF_HUB_OFFLINE"] = "1"
+from onoma.systems.blocks.encoders import load_encoder
+try:
+    load_encoder("encoders/missing")
+except ValueError as error:
+    print(error)
+"""
+    environment = {**os.environ, "HF_HOME": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment, cwd=tmp_path
+    )
+    assert done.stdout.startswith("there is no folder 'encoders/missing', and no encoder of this name on the hub")
+    assert "Fix: check the path" in done.stdout
+
+
+def test_a_folder_without_an_encoder_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(OnomaError, match=r"cannot load the encoder .*Fix: give a folder with config\.json"):
+        load_encoder(tmp_path)
+
+
+def test_an_empty_encoder_has_the_architecture_of_the_folder(encoder_folder: Path, tmp_path: Path) -> None:
+    encoder = load_encoder(encoder_folder)
+    encoder.config.save_pretrained(tmp_path / ENCODER_FOLDER)  # type: ignore[union-attr, operator]
+    empty = empty_encoder(tmp_path)
+    assert {name: one.shape for name, one in empty.state_dict().items()} == {
+        name: one.shape for name, one in encoder.state_dict().items()
+    }
+    assert not any("pooler" in name for name in empty.state_dict())
+
+
+def test_loading_prints_nothing(encoder_folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    load_encoder(encoder_folder)
+    printed = capfd.readouterr()
+    assert (printed.out, printed.err) == ("", "")
+
+
+def test_mean_pooling_ignores_padding() -> None:
+    states = torch.tensor([[[1.0], [3.0], [100.0]], [[2.0], [100.0], [100.0]]])
+    mask = torch.tensor([[1, 1, 0], [1, 0, 0]])
+    assert mean_pool(states, mask).tolist() == [[2.0], [2.0]]

@@ -1,0 +1,317 @@
+"""The README and the documentation: examples run as written, links exist, reference tables are complete."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+from pydantic import BaseModel
+from typer.main import get_command
+
+from onoma.cli import app
+from onoma.models.config import FORMAT, ModelConfig, RoutedConfig
+from onoma.systems.binder.options import BinderOptions
+from onoma.systems.suner.options import SunerOptions
+from onoma.training.recipe import CorpusRecipe, DataRecipe, Recipe, TrainingRecipe, load_recipe
+
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+DOCS = ROOT / "docs"
+PAGES = [README, *sorted(page for page in DOCS.rglob("*.md") if page.parent != DOCS / "lab")]
+"""Pages whose examples run; pages in docs/lab tell what was tried with former versions."""
+LINKED = [
+    *sorted(ROOT.glob("*.md")),
+    *sorted(DOCS.rglob("*.md")),
+    ROOT / "corpora/README.md",
+    ROOT / "src/onoma/models/default/README.md",
+]
+BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)#:\s]*)(?:#([^)\s]*))?\)")
+NUMBER = re.compile(r"-?\d+\.\d+")
+SHOWN = "#>"
+APPROXIMATE = "approx"
+"""Mark of blocks that show scores: these differ in the last digits between processors."""
+TOLERANCE = 0.02
+COLUMNS = "80"
+
+
+class Block(NamedTuple):
+    """A fenced block of a page."""
+
+    language: str
+    mark: str
+    source: str
+    line: int
+
+
+def blocks(page: Path, *languages: str) -> Iterator[Block]:
+    text = page.read_text(encoding="utf-8")
+    for match in BLOCK.finditer(text):
+        language, mark, source = match.groups()
+        if language in languages:
+            yield Block(language, mark.strip(), source, text[: match.start()].count("\n") + 1)
+
+
+def name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+# --- examples
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_examples_print_what_they_show(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder in ("examples", "recipes"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", COLUMNS)
+    namespace: dict[str, Any] = {"__name__": "example"}
+    for block in blocks(page, "python", "console"):
+        if block.language == "python":
+            results = [run_python(block, page, namespace)]
+        else:
+            results = [run_command(command, shown) for command, shown in commands(block.source)]
+        for printed, shown in results:
+            message = f"{name(page)}, line {block.line}, prints:\n{printed}"
+            assert is_same(printed, shown, TOLERANCE if block.mark == APPROXIMATE else 0.0), message
+
+
+def run_python(block: Block, page: Path, namespace: dict[str, Any]) -> tuple[str, str]:
+    """What a block prints, and what its `#>` lines say that it prints."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile("\n" * block.line + block.source, page, "exec"), namespace)
+    rows = [row.removeprefix(SHOWN).removeprefix(" ") for row in block.source.splitlines() if row.startswith(SHOWN)]
+    return printed.getvalue(), "\n".join(rows)
+
+
+def commands(source: str) -> Iterator[tuple[str, str]]:
+    """The commands of a console block, each with the output that follows it."""
+    for part in re.split(r"^\$ ", source, flags=re.MULTILINE)[1:]:
+        command, _, shown = part.partition("\n")
+        yield command, shown
+
+
+def run_command(command: str, shown: str) -> tuple[str, str]:
+    """What a command prints in a shell, and what the page shows."""
+    shell = f'onoma() {{ {shlex.quote(sys.executable)} -m onoma "$@"; }}\n{command}'
+    environment = os.environ | {"COLUMNS": COLUMNS, "PYTHONUTF8": "1"}
+    done = subprocess.run(["bash", "-c", shell], capture_output=True, encoding="utf-8", env=environment, check=False)
+    assert done.returncode == 0, f"{command}\n{done.stderr}"
+    return done.stdout, shown
+
+
+def is_same(printed: str, shown: str, tolerance: float) -> bool:
+    """Whether outputs agree; with a tolerance, decimal numbers may differ by that much."""
+    got, wanted = ([row.rstrip() for row in text.rstrip().splitlines()] for text in (printed, shown))
+    if not tolerance or got == wanted:
+        return got == wanted
+    if [NUMBER.sub("0.0", row) for row in got] != [NUMBER.sub("0.0", row) for row in wanted]:
+        return False
+    pairs = zip(NUMBER.findall("\n".join(got)), NUMBER.findall("\n".join(wanted)), strict=True)
+    return all(abs(float(one) - float(other)) <= tolerance + 1e-9 for one, other in pairs)
+
+
+def test_outputs_that_differ_are_noticed() -> None:
+    assert is_same("Tom person 0.93\n", "Tom person 0.92", 0.02)
+    assert not is_same("Tom person 0.93\n", "Tom person 0.92", 0.0)
+    assert not is_same("Tom person 0.93\n", "Tom person 0.80", 0.02)
+    assert not is_same("Tom person 0.93\n", "Tim person 0.93", 0.02)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_yaml_and_json_are_valid(page: Path) -> None:
+    for block in blocks(page, "yaml", "json"):
+        values = (yaml.safe_load if block.language == "yaml" else json.loads)(block.source)
+        if isinstance(values, dict) and {"system", "encoder", "data"} <= values.keys():
+            load_recipe(values)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_commands_exist_and_accept_their_options(page: Path) -> None:
+    for block in blocks(page, "bash"):
+        for line in block.source.replace("\\\n", " ").splitlines():
+            for words in _programs(line.removeprefix("$ ")):
+                if "onoma" in words[:1] or words[:2] == ["-m", "onoma"]:
+                    check_command(words[1 + words.index("onoma") :])
+                elif words[0] == "python" and words[1].endswith(".py"):
+                    assert (ROOT / words[1]).is_file(), f"{name(page)}: {line}"
+
+
+def _programs(line: str) -> Iterator[list[str]]:
+    """The programs of a shell line, with their arguments; for torchrun, from `-m` on."""
+    if not re.match(r"(onoma|python|torchrun|cat|zcat)\b", line):
+        return
+    words = shlex.split(line, comments=True)
+    for part in " ".join(map(shlex.quote, words)).split(" '|' "):
+        program = shlex.split(part)
+        yield program[program.index("-m") :] if program[0] == "torchrun" else program
+
+
+def check_command(arguments: list[str]) -> None:
+    """Parse arguments without running the command, and apply `--set` to the recipe if it is one of ours."""
+    if ">" in arguments:
+        arguments = arguments[: arguments.index(">")]
+    command: Any = get_command(app)
+    while hasattr(command, "commands"):
+        command, arguments = command.commands[arguments[0]], arguments[1:]
+    context = command.make_context("onoma", list(arguments))
+    recipe = context.params.get("recipe")
+    if recipe is not None and (ROOT / recipe).is_file():
+        load_recipe(ROOT / recipe, context.params["changes"] or ())
+
+
+@pytest.mark.slow
+def test_tour_runs() -> None:
+    tour = [sys.executable, str(ROOT / "examples/tour.py")]
+    done = subprocess.run(tour, capture_output=True, encoding="utf-8", env=os.environ | {"PYTHONUTF8": "1"}, check=True)
+    assert "Peking University" in done.stdout
+    assert done.stdout.rstrip().endswith("`onoma --help`.")
+
+
+# --- README and links
+
+
+def test_readme_is_short() -> None:
+    assert len(README.read_text(encoding="utf-8").splitlines()) <= 150
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        "embedded/zero-shot/average-of-seven/gte-small/f1",
+        "embedded/zero-shot/average-of-four/bert-zh-3-layers/f1",
+        "embedded/other-corpora/gum/gte-small/f1",
+        "embedded/other-corpora/cmeee/bert-zh-3-layers/f1",
+        "embedded/speed-beside-gliner/crossner/gte-small/10_types_sentences_per_s",
+        "embedded/speed-beside-gliner/crossner/gte-small/100_types_sentences_per_s",
+        "gliner/speed-beside-gliner/crossner/gte-small/10_types_sentences_per_s",
+        "gliner/speed-beside-gliner/crossner/gte-small/100_types_sentences_per_s",
+        "embedded/speed-beside-gliner/crossner/gte-small/10_types_times_gliner",
+        "embedded/speed-beside-gliner/crossner/gte-small/100_types_times_gliner",
+    ],
+)
+def test_figures_of_the_readme_are_those_of_the_records(metric: str) -> None:
+    files = (ROOT / "benchmarks/results").glob("*.json")
+    records = [record for file in files for record in json.loads(file.read_text(encoding="utf-8"))]
+    (value,) = [record["value"] for record in records if record["metric"] == metric]
+    assert re.search(rf"\b{value:.1f}\b", README.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("page", LINKED, ids=name)
+def test_links_exist(page: Path) -> None:
+    for target, anchor in LINK.findall(_without_code(page.read_text(encoding="utf-8"))):
+        file = page.parent / target if target else page
+        assert file.exists(), f"{name(page)} links to {target}, which does not exist"
+        if anchor:
+            assert anchor in anchors(file), f"{name(page)} links to {target}#{anchor}, which does not exist"
+
+
+def test_every_page_of_the_documentation_is_in_its_index() -> None:
+    index = DOCS / "index.md"
+    linked = {(DOCS / target).resolve() for target, _ in LINK.findall(index.read_text(encoding="utf-8"))}
+    assert {page for page in DOCS.rglob("*.md") if page != index} <= linked
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    found: set[str] = set()
+    for title in re.findall(r"^#+ (.*)$", _without_code(page.read_text(encoding="utf-8")), re.MULTILINE):
+        anchor = re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-")
+        number = 1
+        while (numbered := anchor if number == 1 else f"{anchor}-{number - 1}") in found:
+            number += 1
+        found.add(numbered)
+    return found
+
+
+def _without_code(text: str) -> str:
+    return re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
+# --- reference tables
+
+
+def section(page: Path, heading: str) -> str:
+    """The text below a heading, up to the next heading of any level."""
+    text = page.read_text(encoding="utf-8")
+    found = re.search(rf"^#+ {re.escape(heading)}\n(.*?)(?=^#|\Z)", text, re.MULTILINE | re.DOTALL)
+    assert found, f"{name(page)} has no section {heading!r}"
+    return found.group(1)
+
+
+def table(page: Path, heading: str) -> dict[str, str]:
+    """The first two columns of the table below a heading: the key, without backquotes, and its default."""
+    rows = re.findall(r"^\| `([^`|]+)` \| ([^|]*) \|", section(page, heading), re.MULTILINE)
+    return {key: default.strip().strip("`") for key, default in rows}
+
+
+def check_defaults(shown: dict[str, str], defaults: dict[str, Any]) -> None:
+    """Compare a table with defaults; ... stands for a value that is required."""
+    assert shown.keys() == defaults.keys()
+    for key, default in defaults.items():
+        value = ... if shown[key] == "required" else yaml.safe_load(shown[key])
+        assert value == (list(default) if isinstance(default, tuple) else default), key
+
+
+def recipe_defaults(model: type[BaseModel]) -> dict[str, Any]:
+    return {
+        key: ... if field.is_required() else {} if isinstance(field.default, BaseModel) else field.default
+        for key, field in model.model_fields.items()
+    }
+
+
+def dataclass_defaults(kind: Any) -> dict[str, Any]:
+    required = {one.name: ... for one in fields(kind) if one.name in ("system", "routes")}
+    made = kind(**required)
+    return {one.name: required.get(one.name, getattr(made, one.name)) for one in fields(kind)}
+
+
+@pytest.mark.parametrize(
+    ("heading", "model"),
+    [("Top level", Recipe), ("data", DataRecipe), ("data.corpora", CorpusRecipe), ("training", TrainingRecipe)],
+)
+def test_every_key_of_a_recipe_is_documented(heading: str, model: type[BaseModel]) -> None:
+    check_defaults(table(DOCS / "reference/recipes.md", heading), recipe_defaults(model))
+
+
+@pytest.mark.parametrize(("page", "options"), [("binder", BinderOptions), ("suner", SunerOptions)])
+def test_every_option_of_a_system_is_documented(page: str, options: Any) -> None:
+    check_defaults(table(DOCS / f"systems/{page}.md", "Options"), dataclass_defaults(options))
+
+
+@pytest.mark.parametrize(("heading", "kind"), [("One model", ModelConfig), ("Several models", RoutedConfig)])
+def test_every_key_of_config_json_is_documented(heading: str, kind: Any) -> None:
+    defaults = {"format": FORMAT, **dataclass_defaults(kind)}
+    shown = table(DOCS / "reference/model-folders.md", heading)
+    check_defaults(shown, defaults | ({"system": "routed"} if kind is RoutedConfig else {}))
+
+
+def test_every_command_and_option_is_documented() -> None:
+    page = DOCS / "reference/command-line.md"
+    for path, command in _commands(get_command(app), ("onoma",)):
+        text = section(page, " ".join(path))
+        listed = set(re.findall(r"^\| `(--?[\w-]+)", text, re.MULTILINE))
+        options = {one.opts[0] for one in command.params if one.opts[0].startswith("-")}
+        assert listed == options - {"--help", "-h"}, " ".join(path)
+
+
+def _commands(command: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    if not hasattr(command, "commands"):
+        yield path, command
+        return
+    for word, inner in command.commands.items():
+        yield from _commands(inner, (*path, word))
