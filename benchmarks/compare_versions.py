@@ -5,9 +5,9 @@
 
 Both versions run with the embedded model of their own tree, in processes of their own that take turns. They read the
 first sentences of some corpora (see SETS) and are asked for the types of the corpus by their natural names. Figures:
-the share of sentences with the same entities, the largest difference of scores, sentences per second, the time of
-`onoma extract` in a new process, its memory, and the functions, files and switches between files of one call of
-`extract` (the first call after `load`, named functions of the package only).
+the share of sentences with the same entities, the largest difference of scores, sentences per second (the best turn),
+the time of `onoma extract` in a new process, its memory, and the functions, files and switches between files of one
+call of `extract` (the first and the second call after `load`, named functions of the package only).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SETS = {
     ),
     "zh": (("msra", "train", 300), ("weibo", "dev", 250), ("cmeee", "dev", 200), ("ec", "dev", 250)),
 }
-TURNS = 5
+TURNS = 7
 START = ("Tom flew to Paris.", "person, city")
 
 READ = r"""
@@ -144,13 +144,13 @@ def compare_results(
     equal = [pair for pair, is_same in zip(pairs, same, strict=True) if is_same]
     differences = [abs(one[3] - other[3]) for a, b in equal for one, other in zip(a, b, strict=True)]
     data_note = f"{count} sentences of {', '.join(name for name, _, _ in sets)}"
-    rates = {name: count / statistics.median(values) for name, values in seconds.items()}
+    rates = {name: count / min(values) for name, values in seconds.items()}  # other work can only slow down
     return {
         f"same_entities_percent_{language}": (100 * sum(same) / count, data_note),
         f"entities_{language}": (sum(map(len, found["after"])), data_note),
         f"largest_score_difference_{language}": (max(differences, default=0.0), data_note),
-        f"sentences_per_s_before_{language}": (rates["before"], f"{data_note}, median of {TURNS} alternating turns"),
-        f"sentences_per_s_after_{language}": (rates["after"], f"{data_note}, median of {TURNS} alternating turns"),
+        f"sentences_per_s_before_{language}": (rates["before"], f"{data_note}, best of {TURNS} alternating turns"),
+        f"sentences_per_s_after_{language}": (rates["after"], f"{data_note}, best of {TURNS} alternating turns"),
         f"speed_ratio_{language}": (rates["after"] / rates["before"], f"{data_note}, after / before"),
     }
 
