@@ -12,10 +12,9 @@ import argparse
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
-from experiments import HUB, Run, add_arguments, run_all
+from experiments import HUB, Run, add_arguments, mean_record, run_all
 from records import RESULTS, Record, command, commit_for, main_with_errors, write_records
 
 PAPER = {"conll2003": 93.33, "genia": 80.5}
@@ -112,16 +111,13 @@ def records(found: dict[Figure, dict[str, Any]], command: str) -> Iterator[Recor
     for (setting, corpus, encoder), scores in groups.items():
         paper = PAPER[corpus] if setting == "supervised" else ABLATIONS[setting][1]
         for measure in ("f1", "precision", "recall"):
-            values = [one[measure] for one in scores.values()]
-            yield Record(
+            yield mean_record(
                 f"binder/{setting}/{corpus}/{encoder}/{measure}",
-                round(fmean(values), 2),
-                command,
-                f"{corpus}: trained on train, chosen on dev, tested on test",
-                paper if measure == "f1" else None,
-                encoder,
-                tuple(scores),
-                round(stdev(values), 2) if len(values) > 1 else None,
+                {seed: one[measure] for seed, one in scores.items()},
+                command=command,
+                data=f"{corpus}: trained on train, chosen on dev, tested on test",
+                encoder=encoder,
+                paper=paper if measure == "f1" else None,
             )
 
 

@@ -12,19 +12,25 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING, Any
 
-from records import ROOT
+from records import ROOT, Record
+
+if TYPE_CHECKING:
+    from onoma.training.recipe import Recipe
 
 HUB = {
     "mpnet-base": "sentence-transformers/all-mpnet-base-v2",
     "gte-small": "thenlper/gte-small",
     "minilm-l6": "sentence-transformers/all-MiniLM-L6-v2",
     "bert-zh": "google-bert/bert-base-chinese",
+    "bge-small-zh": "BAAI/bge-small-zh-v1.5",
 }
 """Encoders by the names that records use."""
+METRICS_FILE, VARIANTS_FILE = "metrics.json", "variants.json"
 ENCODERS = ("mpnet-base", "gte-small")
 
 
@@ -38,6 +44,14 @@ class FewShot:
 
 
 @dataclass(frozen=True)
+class Variant:
+    """The trained model evaluated again with some options of its system changed."""
+
+    name: str
+    options: str  # JSON
+
+
+@dataclass(frozen=True)
 class Run:
     """One training run."""
 
@@ -47,13 +61,14 @@ class Run:
     changes: tuple[str, ...] = ()
     after: str | None = None  # the run whose model it starts from (few-shot), or whose detector it takes
     few_shot: FewShot | None = None
+    variants: tuple[Variant, ...] = ()
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options that all experiments have."""
+def add_arguments(parser: argparse.ArgumentParser, encoders: Sequence[str] = ENCODERS) -> None:
+    """The options that all experiments have; `encoders` are run by default."""
     parser.add_argument("--data", required=True, help="folder of the corpora")
     parser.add_argument("--encoders", help="folder with encoders such as mpnet-base, instead of the hub")
-    parser.add_argument("--only", nargs="*", default=list(ENCODERS), choices=list(HUB), help="encoders to run")
+    parser.add_argument("--only", nargs="*", default=list(encoders), choices=list(HUB), help="encoders to run")
     parser.add_argument("--parallel", type=int, default=4, help="runs at the same time")
     parser.add_argument("--seconds", type=float, default=1e9, help="no run is started or continued after that time")
     parser.add_argument("--set", nargs="*", default=[], help="changes of all recipes, such as training.max_steps=10")
@@ -100,8 +115,17 @@ def read_finished(runs: Sequence[Run], arguments: argparse.Namespace) -> dict[Ru
     return finished
 
 
+def mean_record(
+    metric: str, values: dict[int, float], *, command: str, data: str, encoder: str, paper: float | None = None
+) -> Record:
+    """The mean of a figure over seeds; `values` are by seed."""
+    found = list(values.values())
+    spread = round(stdev(found), 2) if len(found) > 1 else None
+    return Record(metric, round(fmean(found), 2), command, data, paper, encoder, tuple(values), spread)
+
+
 def _metrics_file(run: Run, arguments: argparse.Namespace) -> Path:
-    path: Path = arguments.runs / run.name / "metrics.json"
+    path: Path = arguments.runs / run.name / (VARIANTS_FILE if run.variants else METRICS_FILE)
     return path
 
 
@@ -121,6 +145,7 @@ def _start(run: Run, arguments: argparse.Namespace) -> subprocess.Popen[bytes]:
         "output": str(arguments.runs / run.name),
         "few_shot": None if few is None else [few.corpus, few.sentences, few.sample],
         "start": model,
+        "variants": {one.name: json.loads(one.options) for one in run.variants},
     }
     with open(arguments.runs / f"{run.name}.log", "wb") as log:
         return subprocess.Popen([sys.executable, __file__, json.dumps(job)], stdout=log, stderr=log)
@@ -136,7 +161,32 @@ def train_one(job: dict[str, Any]) -> None:
     if job["few_shot"] is not None:
         corpus, sentences, sample = job["few_shot"]
         recipe = few_shot(recipe, corpus, job["start"], sentences=sentences, sample=sample)
-    train(recipe, output=job["output"], data=job["data"], cache=job["cache"])
+    model = train(recipe, output=job["output"], data=job["data"], cache=job["cache"])
+    if job["variants"]:
+        output = Path(job["output"])
+        metrics = json.loads((output / METRICS_FILE).read_text("utf-8"))
+        metrics["variants"] = evaluate_variants(recipe, model, Path(job["data"]), job["variants"])
+        (output / VARIANTS_FILE).write_text(json.dumps(metrics), "utf-8")
+
+
+def evaluate_variants(recipe: Recipe, model: Path, data: Path, variants: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """The dev and test scores of a trained model with other options."""
+    from onoma.evaluation.candidates import EvaluationSet
+    from onoma.models.folder import open_single
+    from onoma.systems.base import RuntimeSettings
+    from onoma.systems.registry import get_system
+    from onoma.training.corpora import join_for_windows, load_part
+
+    found: dict[str, Any] = {}
+    folder = open_single(model, "evaluate")
+    for name, options in variants.items():
+        config = replace(folder.config, options=folder.config.options | options)
+        runtime = get_system(config.system).runtime(replace(folder, config=config), RuntimeSettings("torch"))
+        for part in ("dev", "test"):
+            for corpus in load_part(recipe.data, data, part):
+                tested = EvaluationSet(join_for_windows(corpus, recipe.data), runtime)
+                found.setdefault(name, {}).setdefault(part, {})[corpus.name] = tested.evaluate(runtime)
+    return found
 
 
 if __name__ == "__main__":

@@ -14,10 +14,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from pathlib import Path
-from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
-from experiments import FewShot, Run, add_arguments, run_all
+from experiments import FewShot, Run, add_arguments, mean_record, run_all
 from records import RESULTS, Record, command, commit_for, main_with_errors, write_records
 
 JOINT = ("conll2003", "genia", "mit_movie_eng", "mit_restaurant", "litbank", "bc5cdr", "wnut17", "snips_slots")
@@ -134,15 +133,13 @@ def records(found: list[tuple[Figure, dict[str, Any]]], command: str) -> Iterato
         for corpus, scores in metrics["test"].items():
             values.setdefault((figure, corpus), []).append(scores["f1"])
     for (figure, corpus), f1 in values.items():
-        yield Record(
+        yield mean_record(
             f"{figure.system}/{figure.setting}/{corpus}/{figure.encoder}/f1",
-            round(fmean(f1), 2),
-            command,
-            DATA.get(figure.setting, "some sentences of train after zero-shot training, tested on test"),
-            PAPER.get(figure[:2], {}).get(corpus),
-            figure.encoder,
-            tuple(range(len(f1))),
-            round(stdev(f1), 2) if len(f1) > 1 else None,
+            dict(enumerate(f1)),
+            command=command,
+            data=DATA.get(figure.setting, "some sentences of train after zero-shot training, tested on test"),
+            encoder=figure.encoder,
+            paper=PAPER.get(figure[:2], {}).get(corpus),
         )
 
 

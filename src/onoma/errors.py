@@ -24,3 +24,7 @@ class DataError(OnomaError):
         place = ", ".join([str(path)] * (path is not None) + [f"line {line}"] * (line is not None))
         parts = [f"{place}: " * bool(place) + message.rstrip(".") + ".", f"Fix: {fix.rstrip('.')}." * bool(fix)]
         super().__init__(" ".join(filter(None, parts)))
+
+
+class TooLargeError(DataError):
+    """A file that would take too much memory, such as a decompression bomb."""

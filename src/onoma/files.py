@@ -1,6 +1,8 @@
 """Reading and writing files: plain or compressed, with errors that name file and line, and atomic writes.
 
 Lines end at "\\n" only; "\\r", "\\x85" and "\\u2028" are ordinary characters of the text.
+
+What a file can do to memory is bounded: see `max_bytes`.
 """
 
 from __future__ import annotations
@@ -11,13 +13,14 @@ import lzma
 import os
 import secrets
 import shutil
+import stat
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, TextIO, cast
+from typing import IO, TYPE_CHECKING, Any, TextIO, cast
 
-from onoma.errors import DataError, OnomaError
+from onoma.errors import DataError, OnomaError, TooLargeError
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -51,8 +54,36 @@ FILE_SIGNATURES = {
 }
 """The first bytes of files that people take for text by mistake."""
 
+MAX_MEGABYTES = "ONOMA_MAX_MEGABYTES"
+"""The environment variable with the limit of `max_bytes`, in megabytes."""
+DEFAULT_MAX_MEGABYTES = 256
+USUAL_EXPANSION = 100
+"""No usual text becomes so many times as large when it is decompressed."""
+
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _SAVE_AS_UTF8 = "save the file as UTF-8"
+
+
+def max_bytes() -> int:
+    """The most bytes that a line may have, or that a small compressed file may expand to.
+
+    Larger compressed files may expand to `USUAL_EXPANSION` times their size.
+    """
+    value = os.environ.get(MAX_MEGABYTES) or str(DEFAULT_MAX_MEGABYTES)
+    if not (value.isascii() and value.isdigit() and 0 < len(value) < 10 and int(value)):
+        raise OnomaError(f"{MAX_MEGABYTES} must be a number of megabytes, got {value!r:.80}")
+    return int(value) * 1_000_000
+
+
+def max_expanded_bytes(compressed: int) -> int:
+    """The most bytes that a compressed file of some size may expand to."""
+    return max(max_bytes(), USUAL_EXPANSION * compressed)
+
+
+def too_large(message: str, path: AnyPath, line: int | None = None) -> TooLargeError:
+    """The error for a file that exceeds one of these limits."""
+    fix = f"check the file; if it is as it should be, set {MAX_MEGABYTES} to more than {max_bytes() // 1_000_000}"
+    return TooLargeError(message, path=path, line=line, fix=fix)
 
 
 def plain_suffix(path: AnyPath) -> str:
@@ -83,7 +114,7 @@ def refuse_binary(path: AnyPath) -> None:
     """Raise an error if a file is of a well-known binary kind, even if its bytes are valid UTF-8."""
     if _compression(Path(path)):
         return
-    with open(path, "rb") as file:
+    with reading_errors(Path(path)), open(path, "rb") as file:
         kind = describe_binary(file.read(512))
     if kind is not None:
         fix = "save or export it as UTF-8 text (.txt) or as JSON lines, and give that file"
@@ -96,8 +127,6 @@ def _not_utf8(path: Path, reason: str, line: int | None = None) -> DataError:
         refuse_binary(path)
     except DataError as error:
         return error
-    except OSError:
-        pass
     return DataError(
         f"the {'file' if line is None else 'line'} is not UTF-8 ({reason})", path=path, line=line, fix=_SAVE_AS_UTF8
     )
@@ -109,7 +138,7 @@ def _compression(path: Path) -> str:
 
 
 @contextmanager
-def _reading_errors(path: Path) -> Iterator[None]:
+def reading_errors(path: Path) -> Iterator[None]:
     """Raise one DataError for whatever goes wrong with a missing or damaged file."""
     try:
         yield
@@ -128,17 +157,43 @@ def _reading_errors(path: Path) -> Iterator[None]:
         raise DataError(f"cannot be read ({error.strerror or error})", path=path, fix="check the file") from None
 
 
+class _Expanded(io.RawIOBase):
+    """A decompressed file, which must not become too large."""
+
+    def __init__(self, file: IO[bytes], path: Path) -> None:
+        self.file, self.path = file, path
+        self.limit, self.size = max_expanded_bytes(os.path.getsize(path)), 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        content = self.file.read(len(buffer))
+        buffer[: len(content)] = content
+        self.size += len(content)
+        if self.size > self.limit:
+            raise too_large(f"the file expands to more than {self.limit:,} bytes", self.path)
+        return len(content)
+
+    def close(self) -> None:
+        self.file.close()
+        super().close()
+
+
 def _decompressed(raw: IO[bytes], path: Path) -> IO[bytes]:
-    match _compression(path):
-        case ".xz":
-            return cast(IO[bytes], lzma.open(raw))
-        case ".gz":
-            return cast(IO[bytes], gzip.open(raw))
-    return raw
+    openers: dict[str, Callable[..., Any]] = {".xz": lzma.open, ".gz": gzip.open}
+    open_compressed = openers.get(_compression(path))
+    return io.BufferedReader(_Expanded(open_compressed(raw), path), 1 << 17) if open_compressed else raw
+
+
+def _invalid_name(path: AnyPath) -> DataError:
+    return DataError("the name of a file cannot contain a NUL character", path=repr(str(path)), fix="check the path")
 
 
 def require_storage(path: AnyPath) -> None:
     """Refuse pipes and devices: files are read twice, the first time to detect their format."""
+    if "\0" in str(path):
+        raise _invalid_name(path)
     if str(path) == STANDARD_STREAM or (os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)):
         message = "this is not a file but a pipe or a device, which can be read only once"
         raise DataError(message, path=path, fix="save its content to a file and give that file")
@@ -149,7 +204,7 @@ def open_bytes(path: AnyPath) -> Iterator[IO[bytes]]:
     """Open a plain or compressed file for reading; errors inside the block become a DataError."""
     path = Path(path)
     require_storage(path)
-    with _reading_errors(path), open(path, "rb") as raw, _decompressed(raw, path) as file:
+    with reading_errors(path), open(path, "rb") as raw, _decompressed(raw, path) as file:
         yield file
 
 
@@ -169,13 +224,22 @@ def read_bytes(path: AnyPath) -> bytes:
 def read_lines(path: AnyPath) -> Iterator[tuple[int, str]]:
     """The lines of a plain or compressed file, numbered from 1, without the trailing "\\n"."""
     with open_bytes(path) as file:
-        for number, line in enumerate(file, start=1):
+        for number, line in bounded_lines(file, path):
             if number == 1:
                 line = line.removeprefix(BYTE_ORDER_MARK)
             try:
                 yield number, line.removesuffix(b"\n").decode("utf-8")
             except UnicodeDecodeError as error:
                 raise _not_utf8(Path(path), f"byte {error.start + 1}: {error.reason}", line=number) from None
+
+
+def bounded_lines(file: IO[bytes], path: AnyPath) -> Iterator[tuple[int, bytes]]:
+    """The lines of an open file, numbered from 1; an error for a line that is too long to be held in memory."""
+    limit = max_bytes()
+    for number, line in enumerate(iter(lambda: file.readline(limit + 1), b""), start=1):
+        if len(line) > limit:
+            raise too_large(f"the line has more than {limit:,} bytes", path, number)
+        yield number, line
 
 
 @contextmanager
@@ -194,6 +258,8 @@ def _writing_errors(path: Path) -> Iterator[None]:
 
 def require_replaceable(path: AnyPath) -> None:
     """Refuse to write to pipes and devices: the atomic rename would replace them by a file."""
+    if "\0" in str(path):
+        raise _invalid_name(path)
     special = os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
     if special or str(path) == STANDARD_STREAM or str(path).startswith(STREAM_NAMES):
         message = "this is not a file but a pipe or a device; output is written atomically, which needs a file"
@@ -212,6 +278,8 @@ def atomic_path(target: AnyPath) -> Iterator[Path]:
         temporary = path.with_name(f".{secrets.token_hex(8)}.part")
         try:
             yield temporary
+            if os.path.isfile(path):
+                _copy_access(path, temporary)
             os.replace(temporary, path)
         except BaseException:
             if temporary.is_dir():
@@ -219,6 +287,14 @@ def atomic_path(target: AnyPath) -> Iterator[Path]:
             else:
                 temporary.unlink(missing_ok=True)
             raise
+
+
+def _copy_access(source: Path, target: Path) -> None:
+    """Give a file the mode and, if that is allowed, the owner of another one."""
+    known = source.stat()
+    with suppress(OSError, AttributeError):  # Windows has no chown
+        os.chown(target, known.st_uid, known.st_gid)
+    os.chmod(target, stat.S_IMODE(known.st_mode))
 
 
 def _compressed(raw: IO[bytes], path: Path) -> IO[bytes]:
@@ -235,9 +311,14 @@ def atomic_write_bytes(path: AnyPath) -> Iterator[IO[bytes]]:
     """Write a file atomically, compressed if its name ends with .xz or .gz."""
     path = Path(path)
     require_replaceable(path)
-    if path.is_dir():
+    if os.path.isdir(path):
         raise DataError("this is a folder, but a file is to be written", path=path, fix="give a file name")
-    with atomic_path(path) as temporary, open(temporary, "xb") as raw, _compressed(raw, path) as file:
+    mode = 0o600 if os.path.exists(path) else 0o666  # the mode of a file that is replaced is set when all is written
+    with (
+        atomic_path(path) as temporary,
+        open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as raw,
+        _compressed(raw, path) as file,
+    ):
         yield file
 
 
@@ -253,8 +334,11 @@ def atomic_folder(path: AnyPath) -> Iterator[Path]:
     """Create a new folder that appears when it is complete, or not at all."""
     path = Path(path)
     require_replaceable(path)
-    if path.exists() and not (path.is_dir() and not any(path.iterdir())):
-        raise DataError("the folder exists already", path=path, fix="give a new folder, or remove this one")
+    if os.path.exists(path) and not os.path.isdir(path):
+        raise DataError("this is a file, but a folder is to be written", path=path, fix="give a new folder")
+    with _writing_errors(path):
+        if os.path.isdir(path) and os.listdir(path):
+            raise DataError("the folder exists already", path=path, fix="give a new folder, or remove this one")
     with atomic_path(path) as temporary:
         temporary.mkdir()
         yield temporary

@@ -54,6 +54,10 @@ def test_results_as_json_and_as_text(command: Callable, recipe: Path, data_folde
         (("--data", "/no/such/folder"), "small"),
         (("--set", "encoder=/no/such/encoder"), "there is no encoder folder '/no/such/encoder'"),
         (("--set", "training.rate=1"), "training.learning_rate"),
+        (("--set", "seed=5000000000"), "seed"),
+        (("--set", "options.max_width=0"), "'max_width' must be at least 1"),
+        (("--set", "options.temperature=-1"), "'temperature' must be greater than 0"),
+        (("--set", "training.weight_decay=.nan"), "training.weight_decay"),
     ],
 )
 def test_wrong_input_ends_with_code_2(
@@ -63,6 +67,35 @@ def test_wrong_input_ends_with_code_2(
     assert outcome.code == 2
     assert message in outcome.err
     assert outcome.out == ""
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        "{learning_rate: 1.0e+30, max_steps: 2}",
+        "{learning_rate: 1.0e+30, max_steps: 8, ema_decay: 0.9}",
+        "{weight_decay: 1.0e+30, max_steps: 4, checkpoints: false}",
+    ],
+)
+def test_training_with_numbers_that_are_not_finite_ends_with_code_2(
+    values: str, command: Callable, recipe: Path, data_folder: Path, tmp_path: Path
+) -> None:
+    place = tmp_path / "run"
+    outcome = command("train", recipe, "--data", data_folder, "--output", place, "--set", f"training={values}")
+    assert outcome.code == 2
+    assert "training diverged" in outcome.err
+    assert "Fix: lower learning_rate" in outcome.err
+    assert not (place / "model").exists()
+    assert not (place / "metrics.json").exists()
+
+
+@pytest.mark.parametrize("output", ["small.yaml", "small.yaml/run", "n" * 300])
+def test_a_place_where_no_folder_can_be_written_ends_with_code_2(
+    output: str, command: Callable, recipe: Path, data_folder: Path, tmp_path: Path
+) -> None:
+    outcome = command("train", recipe, "--data", data_folder, "--output", tmp_path / output)
+    assert outcome.code == 2
+    assert "Fix: give another folder as output" in outcome.err
 
 
 def test_output_is_required(command: Callable, recipe: Path) -> None:

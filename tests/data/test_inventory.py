@@ -155,8 +155,8 @@ PERSON = "types:\n  person: {description: a human being}\n"
         ),
         ("types:\n  person: a human being\n", r"line 2: type 'person' is not a mapping"),
         ("types:\n  person:\n    describe: x\n", r"line 3: .*unknown field 'describe'\. Fix: use description, zh"),
-        (PERSON + "  person: {zh: 人}\n", r"line 3: section 'types' has 'person' twice\. Fix: .* line 2"),
-        (PERSON + "corpora:\n  news:\n    PER: person\n    PER: person\n", r"line 6: corpus 'news' has 'PER' twice"),
+        (PERSON + "  person: {zh: 人}\n", r"line 3: the key 'person' is given twice\. Fix: .* line 2"),
+        (PERSON + "corpora:\n  news:\n    PER: person\n    PER: person\n", r"line 6: the key 'PER' is given twice"),
         (PERSON + "corpora:\n  news:\n    PER: persona\n", r"line 5: .*unknown type 'persona' .did you mean 'person'"),
         (PERSON + "corpora:\n  news:\n    PER: [person]\n", r"line 5: label 'PER' of corpus 'news' has no type"),
         (PERSON + "corpora:\n  news: same\n", r"line 4: corpus 'news' is not a mapping"),
@@ -164,6 +164,7 @@ PERSON = "types:\n  person: {description: a human being}\n"
         ("types:\n  a: b: c\n", r"line 2: this is not valid YAML"),
         ("types:\n\tperson:\n", r"line 2: this is not valid YAML"),
         ("- person\n", "line 1: the file is not a mapping"),
+        ("types: " + "[" * 40_000, "line 1: lists and mappings are nested more than 64 levels deep"),
     ],
 )
 def test_errors_name_the_line_and_a_fix(tmp_path: Path, text: str, message: str) -> None:

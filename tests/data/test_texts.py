@@ -46,9 +46,9 @@ def test_standard_input_is_read_line_by_line(monkeypatch: pytest.MonkeyPatch) ->
     class Lines(io.BytesIO):
         asked = 0
 
-        def __next__(self) -> bytes:
+        def readline(self, size: int | None = -1) -> bytes:
             self.asked += 1
-            return super().__next__()
+            return super().readline(size)
 
     lines = Lines(b"Tom\n\nAnn")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(lines))

@@ -138,6 +138,10 @@ def test_types_from_a_list(tmp_path: Path) -> None:
         ("- {name: drug, threshold: 7}", "between 0 and 1"),
         ("- {name: drug, examples: aspirin}", "list of strings"),
         ("drug: [", "not valid YAML"),
+        ("drug: a medicine\ndrug: an active substance", "line 2: the key 'drug' is given twice"),
+        ("[" * 40_000, "nested more than 64 levels"),
+        ("- " * 40_000, "nested more than 64 levels"),
+        ("? " * 40_000, "nested more than 64 levels"),
     ],
 )
 def test_a_bad_file_of_types_is_explained(content: str, message: str, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 import onoma
 from onoma import EntityType, Extractor
-from onoma.labels.type_cache import TypeCache
+from onoma.labels.type_cache import MAX_BYTES, TypeCache, _as_bytes
 from onoma.models.folder import open_single
 
 
@@ -47,7 +48,7 @@ def test_a_type_is_encoded_once(encoder: Encoder) -> None:
 
 
 def test_the_least_recently_used_rows_are_dropped(encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onoma.labels.type_cache.MAX_ROWS", 2)
+    monkeypatch.setattr("onoma.labels.type_cache.MAX_BYTES", 2 * (3 * 4 + 300))
     cache = TypeCache()
     for name in ("drug", "city", "drug", "person", "drug", "city"):
         encoder.rows(cache, [name])
@@ -72,7 +73,21 @@ def test_any_string_is_a_key_on_disk(encoder: Encoder, tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 4
 
 
-@pytest.mark.parametrize("damage", ["empty", "truncated", "objects", "shape"])
+def test_ever_new_long_labels_take_a_bounded_amount_of_memory(encoder: Encoder) -> None:
+    cache = TypeCache()
+    rows, size = np.zeros((250, 2_000), np.float32), 300
+    tracemalloc.start()
+    for number in range(0, 20_000, len(rows)):  # 160 MB of rows, 200 MB of labels
+        keys = [f"{place}{'x' * 10_000}" for place in range(number, number + len(rows))]
+        cache.rows(keys, lambda places: rows[places])
+    del keys
+    held = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert 50e6 < held < MAX_BYTES * 1.1
+    assert len(encoder.rows(cache, ["drug"] * size)) == size
+
+
+@pytest.mark.parametrize("damage", ["empty", "truncated", "objects", "shape", "length", "not a number", "one bit"])
 def test_a_damaged_file_is_written_again(encoder: Encoder, tmp_path: Path, damage: str) -> None:
     expected = encoder.rows(TypeCache(tmp_path), ["drug"])
     (path,) = tmp_path.iterdir()
@@ -85,7 +100,13 @@ def test_a_damaged_file_is_written_again(encoder: Encoder, tmp_path: Path, damag
         case "objects":
             np.save(path, np.array([{"a": 1}], object), allow_pickle=True)
         case "shape":
-            np.save(path, np.zeros((2, 2), np.float32))
+            path.write_bytes(_as_bytes(np.zeros((2, 2), np.float32)))
+        case "length":
+            np.save(path, np.zeros(2, np.float32))
+        case "not a number":
+            path.write_bytes(_as_bytes(np.full(3, np.nan, np.float32)))
+        case "one bit":
+            path.write_bytes(whole[:130] + bytes([whole[130] ^ 64]) + whole[131:])
     assert np.array_equal(encoder.rows(TypeCache(tmp_path), ["drug"]), expected)
     assert encoder.encoded == ["drug", "drug"]
     assert path.read_bytes() == whole
@@ -105,6 +126,15 @@ def encoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(TorchBinder, "encode_types", counted)
     return names
+
+
+def test_a_damaged_cache_never_makes_persons_vanish(tiny_model: Path, tmp_path: Path) -> None:
+    expected = load(tiny_model, tmp_path).extract("Tom flew to Paris .", ["person", "city"])
+    assert {one.label for one in expected} == {"person", "city"}
+    for path in tmp_path.rglob("*.npy"):
+        whole = path.read_bytes()
+        path.write_bytes(whole[:128] + b"\xff" * (len(whole) - 128))  # NaN in every place
+    assert load(tiny_model, tmp_path).extract("Tom flew to Paris .", ["person", "city"]) == expected
 
 
 def load(folder: Path, cache_dir: Path | None = None) -> Extractor:

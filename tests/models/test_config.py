@@ -109,7 +109,9 @@ def test_other_formats_are_refused(tmp_path: Path, version: object) -> None:
 @pytest.mark.parametrize("content", ["{", "", "[" * 100_000, '{"format": 2, "system": "b'])
 def test_a_damaged_file_is_explained(tmp_path: Path, content: str) -> None:
     (tmp_path / "config.json").write_text(content)
-    assert "is damaged" in error_of(tmp_path)
+    message = error_of(tmp_path)
+    assert message.startswith(str(tmp_path / "config.json"))
+    assert "Fix: save or download the model again" in message
     assert not is_model_folder(tmp_path)
 
 

@@ -44,6 +44,7 @@ def test_values_are_converted_to_the_types_of_options() -> None:
         (BinderOptions, "vector_size", None, "'vector_size' must be an integer, got None"),
         (BinderOptions, "temperature", "hot", "'temperature' must be a number, got 'hot'"),
         (BinderOptions, "temperature", float("nan"), "'temperature' must be a number, got nan"),
+        (BinderOptions, "temperature", float("inf"), "'temperature' must be a number, got inf"),
         (BinderOptions, "temperature", False, "'temperature' must be a number, got False"),
         (BinderOptions, "shared_encoder", 1, "'shared_encoder' must be true or false, got 1"),
         (BinderOptions, "shared_encoder", "yes", "'shared_encoder' must be true or false, got 'yes'"),
@@ -60,6 +61,37 @@ def test_unknown_options_and_wrong_values_are_refused(kind: Any, name: str, valu
     with pytest.raises(OnomaError) as caught:
         parse_options(kind, {name: value})
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "value", "message"),
+    [
+        (BinderOptions, "temperature", -1.0, "greater than 0"),
+        (BinderOptions, "temperature", 0, "greater than 0"),
+        (BinderOptions, "max_width", 0, "at least 1"),
+        (BinderOptions, "max_train_width", 0, "at least 1"),
+        (BinderOptions, "vector_size", -3, "at least 1"),
+        (BinderOptions, "width_size", 0, "at least 1"),
+        (BinderOptions, "gamma", -0.5, "at least 0"),
+        (BinderOptions, "narrow_type_weight", -1, "at least 0"),
+        (BinderOptions, "beta", 1.5, "between 0 and 1"),
+        (BinderOptions, "loss_weights", [0, 0, 0], "at least 0, not all 0"),
+        (BinderOptions, "loss_weights", [1, -1, 0], "at least 0, not all 0"),
+        (SunerOptions, "temperature", -1, "greater than 0"),
+        (SunerOptions, "max_width", 0, "at least 1"),
+        (SunerOptions, "max_candidates", 0, "at least 1"),
+        (SunerOptions, "detector_size", 0, "at least 1"),
+        (SunerOptions, "matcher_size", 0, "at least 1"),
+        (SunerOptions, "vector_size", 0, "at least 1"),
+        (SunerOptions, "boundary_weight", 2, "between 0 and 1"),
+        (SunerOptions, "detection_threshold", -0.1, "between 0 and 1"),
+        (SunerOptions, "negatives_per_mention", -1, "at least 0"),
+        (SunerOptions, "detection_weight", -1, "at least 0"),
+    ],
+)
+def test_values_that_can_never_work_are_refused(kind: Any, name: str, value: Any, message: str) -> None:
+    with pytest.raises(OnomaError, match=f"option '{name}' must be .*{message}, got"):
+        parse_options(kind, {name: value})
 
 
 @pytest.mark.parametrize(("system", "old", "new"), RENAMED)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from onoma import OnomaError
 from onoma.text import cut_windows
+
+from .repeated import in_linear_time
 
 COSTS = st.lists(st.integers(1, 5), max_size=60)
 Case = tuple[list[int], int, int, NDArray[np.int64]]  # costs, budget, overlap, sentence starts
@@ -33,6 +35,17 @@ def test_windows_cover_every_word_within_the_budget(case: Case) -> None:
     assert covered == set(range(len(costs)))
     assert (np.diff(windows.start) > 0).all()
     assert (np.diff(windows.end) > 0).all()
+
+
+@settings(max_examples=30)
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=4), st.integers(40, 300), st.integers(0, 100))
+def test_windows_of_repeated_patterns_are_cut_in_linear_time(pattern: list[int], budget: int, overlap: int) -> None:
+    costs = np.resize(pattern, 4_000)
+    breaks = np.arange(0, 4_000, len(pattern))
+    windows = in_linear_time(lambda: cut_windows(costs, budget, overlap, breaks), len(costs))
+    assert windows.start[0] == 0
+    assert windows.end[-1] == len(costs)
+    assert (windows.start[1:] <= windows.end[:-1]).all()
 
 
 @given(window_cases())

@@ -6,10 +6,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onoma.text.words import MAX_WORD_LENGTH, join, segment, split_at
+
+from .repeated import REPEATED, WORST, in_linear_time
 
 
 def words_of(text: str) -> list[str]:
@@ -49,15 +51,36 @@ def test_thai_is_cut_by_character_with_its_marks() -> None:
     assert words_of("ดีมั้ย") == ["ดี", "มั้", "ย"]
 
 
-@given(st.text())
-def test_words_cover_exactly_the_characters_that_are_not_white_space(text: str) -> None:
+def assert_covered(text: str) -> None:
+    words = in_linear_time(lambda: segment(text), len(text))
     covered = np.zeros(len(text), int)
     previous = 0
-    for start, end in segment(text):
+    for start, end in words.tolist():
         assert previous <= start < end <= start + 2 * MAX_WORD_LENGTH
         covered[start:end] += 1
         previous = end
     assert covered.tolist() == [0 if character.isspace() else 1 for character in text]
+
+
+@given(st.text())
+def test_words_cover_exactly_the_characters_that_are_not_white_space(text: str) -> None:
+    assert_covered(text)
+
+
+@settings(max_examples=60)
+@given(REPEATED)
+def test_repeated_patterns_are_covered_in_linear_time(text: str) -> None:
+    assert_covered(text)
+
+
+@pytest.mark.parametrize("text", WORST, ids=lambda text: repr(text[:20]))
+def test_no_text_takes_more_than_linear_time(text: str) -> None:
+    assert_covered(text)
+
+
+def test_a_url_ends_before_punctuation_and_brackets_of_the_sentence() -> None:
+    assert words_of("(see http://a.example/x(1)[2].].)...")[2] == "http://a.example/x(1)[2]"
+    assert words_of("www.。www.example.org")[-1] == "www.example.org"
 
 
 ODD = st.text(alphabet=list("ab1.,:@'’-_ /(\n\u200d\u0301北โ👨🇩\ufe0fhtps"), max_size=60)

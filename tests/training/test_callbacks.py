@@ -84,9 +84,17 @@ def test_a_resumed_run_keeps_the_best_value_so_far(tmp_path: Path) -> None:
     resumed.on_evaluate(arguments, state, TrainerControl(), {"eval_f1": 59.0})
     resumed.restore()
     assert (resumed.step, float(model.weight.detach())) == (5, 7.0)
-    path.unlink()
-    with pytest.raises(OnomaError, match=r"best\.safetensors is missing.*Fix: start a new run"):
-        BestWeights(model, path).on_train_begin(arguments, state, TrainerControl())
+
+
+@pytest.mark.parametrize(("content", "problem"), [(None, "is missing"), (b"half", "is damaged")])
+def test_best_weights_that_cannot_be_read_are_an_error(content: bytes | None, problem: str, tmp_path: Path) -> None:
+    path = tmp_path / "best.safetensors"
+    if content is not None:
+        path.write_bytes(content)
+    best, state = BestWeights(nn.Linear(1, 1), path), TrainerState(best_metric=60.0, best_global_step=5)
+    for use in (lambda: best.on_train_begin(arguments_of(tmp_path), state, TrainerControl()), best.restore):
+        with pytest.raises(OnomaError, match=rf"best\.safetensors {problem}.*Fix: remove the folder of the run"):
+            use()
 
 
 # --- moving average
@@ -148,7 +156,7 @@ def test_without_a_decay_there_is_no_average(tmp_path: Path) -> None:
 def test_the_learning_rate_follows_the_clock_and_training_ends_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr("onoma.training.callbacks.time.monotonic", lambda: now[0])
-    clock, control = ClockSchedule(60, 1000, 0.1), TrainerControl()
+    clock, control = ClockSchedule(Stopwatch(), 60, 1000, 0.1), TrainerControl()
     factors = []
     for second, step in (0, 0), (3, 1), (6, 2), (33, 20), (33, 775), (59, 780), (61, 790):
         now[0] = 100.0 + second
@@ -156,6 +164,15 @@ def test_the_learning_rate_follows_the_clock_and_training_ends_with_it(monkeypat
         assert control.should_training_stop == (second > 60)
         factors.append(clock.factor(step))
     assert factors == pytest.approx([0, 0.5, 1, 0.5, 0.25, 1 / 54, 0])
+
+
+def test_the_time_before_an_interruption_counts_for_the_clock(tmp_path: Path) -> None:
+    (tmp_path / Stopwatch.FILE).write_text('{"seconds": 45.0}', "utf-8")
+    stopwatch, control = Stopwatch(), TrainerControl()
+    stopwatch.load(tmp_path)
+    assert ClockSchedule(stopwatch, 60, 1000, 0.1).factor(1) == pytest.approx(0.25 / 0.9, abs=0.01)
+    ClockSchedule(stopwatch, 44, 1000, 0.1).on_step_end(TrainingArguments(), TrainerState(), control)
+    assert control.should_training_stop
 
 
 def test_the_time_before_an_interruption_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import pytest
 from transformers import TrainerControl, TrainerState
 
 from onoma.training import progress
+from onoma.training.callbacks import Stopwatch
 from onoma.training.progress import ProgressReporter
 from onoma.training.recipe import TrainingRecipe
 from onoma.training.trainer import training_arguments
@@ -17,10 +18,17 @@ from onoma.training.trainer import training_arguments
 class Run:
     """A reporter, and the events of a training run for it."""
 
-    def __init__(self, folder: Path, monitor: Any = "f1", start: int = 0, best: float | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        monitor: Any = "f1",
+        start: int = 0,
+        best: float | None = None,
+        max_minutes: float | None = None,
+    ) -> None:
         self.arguments = training_arguments(TrainingRecipe(), folder, 0, monitor)
         self.state = TrainerState(max_steps=100, global_step=start, best_metric=best)
-        self.reporter = ProgressReporter("training")
+        self.reporter = ProgressReporter("training", Stopwatch(), max_minutes)
         self.reporter.on_train_begin(self.arguments, self.state, TrainerControl())
 
     def step(self) -> None:
@@ -54,6 +62,18 @@ def test_a_line_is_printed_every_few_seconds(
     assert len(lines) == 60 // progress.SECONDS_BETWEEN_LINES
     assert lines[0] == "training, step 10 of 100, 1 min 30 s left"
     assert lines[-1] == "training, step 60 of 100, 40 s left"
+
+
+@pytest.mark.parametrize(("minutes", "left"), [(1, "50 s"), (1.5, "1 min 20 s"), (20, "1 min 30 s"), (0.1, "0 s")])
+def test_the_remaining_time_is_that_of_the_clock_if_it_ends_first(
+    minutes: float, left: str, clock: list[float], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = Run(tmp_path, max_minutes=minutes)
+    for _ in range(10):
+        clock[0] += 1.0
+        run.step()
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == f"training, step 10 of 100, {left} left"
 
 
 def test_long_lines_are_not_wrapped(clock: list[float], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

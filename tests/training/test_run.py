@@ -28,7 +28,7 @@ from onoma.training import progress
 from onoma.training.callbacks import Stopwatch
 from onoma.training.progress import ProgressReporter
 from onoma.training.recipe import Recipe, load_recipe
-from onoma.training.run import _last_checkpoint, train
+from onoma.training.run import train
 from onoma.training.samplers import BucketedSampler
 from onoma.training.stages import Stage, TrainingData
 from tiny import TYPES, documents
@@ -139,17 +139,6 @@ def test_an_interrupted_run_continues_to_the_same_result(
     assert all(torch.equal(weights[name], expected[name]) for name in weights)
     losses = [[(row["step"], row["loss"]) for row in curve_of(run) if "loss" in row] for run in (output, finished)]
     assert losses[0] == losses[1]
-
-
-def test_the_newest_complete_checkpoint_is_used(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    for step, state in ((20, "{}"), (100, "{}"), (120, '{"epoch": 1'), (140, None)):
-        folder = tmp_path / f"checkpoint-{step}"
-        folder.mkdir()
-        if state is not None:
-            (folder / "trainer_state.json").write_text(state, "utf-8")
-    assert _last_checkpoint(tmp_path) == tmp_path / "checkpoint-100"
-    assert "checkpoint-120 is damaged" in caplog.text
-    assert _last_checkpoint(tmp_path / "checkpoint-140") is None
 
 
 def test_a_finished_run_is_not_repeated(finished: Path, recipe_values: dict[str, Any], data_folder: Path) -> None:

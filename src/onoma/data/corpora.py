@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,12 +26,12 @@ from typing import Any, NamedTuple
 
 from onoma.data.formats import FORMATS, detect, read
 from onoma.data.formats.base import short_repr
-from onoma.data.formats.json_values import parse
 from onoma.data.formats.records import read_records
 from onoma.entities import Corpus, Document, Entity, EntityType
 from onoma.errors import DataError, OnomaError
-from onoma.files import COMPRESSIONS, open_text, plain_suffix, require_storage
+from onoma.files import COMPRESSIONS, plain_suffix, require_storage
 from onoma.models.config import is_model_folder
+from onoma.structured import read_json
 
 logger = logging.getLogger("onoma")
 
@@ -215,19 +216,19 @@ def _labels_in(path: Path, format: str | None) -> set[str]:
 def _locate(source: str | PathLike[str]) -> _Source:
     require_storage(source)
     path = Path(source)
-    if path.is_dir():
+    if os.path.isdir(path):
         info = _read_meta(path)
         paths = _splits_in(path, info)
         return _Source(info, paths, paths)
     found = _as_file(path)
     if found is not None:
         split = _stem(found)
-        if (path.parent / "meta.json").is_file():
+        if os.path.isfile(path.parent / "meta.json"):
             return _Source(_read_meta(path.parent), {split: found}, {})
         folder = found.absolute().parent.name
         return _Source(CorpusInfo(folder if split in USUAL_SPLITS and folder else split), {split: found}, {})
     folder_name, colon, split = str(source).rpartition(":")
-    if colon and Path(folder_name).is_dir():
+    if colon and os.path.isdir(folder_name):
         whole = _locate(folder_name)
         _require(split, whole.paths, folder_name)
         return whole._replace(paths={split: whole.paths[split]})
@@ -243,7 +244,7 @@ def _require(split: str, paths: Mapping[str, Path], source: str | PathLike[str])
 def _as_file(path: Path) -> Path | None:
     """The file itself, or its compressed version: "train.jsonl" also finds "train.jsonl.xz"."""
     candidates = (path, *(path.with_name(path.name + suffix) for suffix in COMPRESSIONS))
-    return next((candidate for candidate in candidates if candidate.is_file()), None)
+    return next(filter(os.path.isfile, candidates), None)
 
 
 def _splits_in(folder: Path, info: CorpusInfo) -> dict[str, Path]:
@@ -317,8 +318,7 @@ def _read_meta(folder: Path) -> CorpusInfo:
 
 
 def _read_object(path: Path) -> dict[str, Any]:
-    with open_text(path) as file:
-        value = parse(file.read(), path, fix="correct the file")
+    value = read_json(path, fix="correct the file")
     if not isinstance(value, dict):
         raise DataError("this is not a JSON object", path=path, fix='write {"name": ...}')
     return value

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from onoma.data.corpora import relabel
 from onoma.entities import Corpus, EntityType
 from onoma.errors import DataError, OnomaError
+from onoma.structured import compose_yaml
 
 if TYPE_CHECKING:
     from yaml import Node
@@ -165,7 +166,7 @@ class _Draft:
         self.type_places: dict[str, _Placed] = {}  # where each type was first defined
 
     def add(self, path: Path) -> None:
-        for section, line, node in _items(_compose(path), path, "the file"):
+        for section, line, node in _items(compose_yaml(path), path, "the file"):
             if section not in ("types", "corpora"):
                 raise DataError(f"unknown section {section!r}", path=path, line=line, fix="use 'types' and 'corpora'")
             for name, line, value in _items(node, path, f"section {section!r}"):
@@ -241,23 +242,6 @@ def _add_once(known: dict[str, _Placed], key: str, new: _Placed, what: str) -> N
         raise new.error(message, "make them equal, or remove one of them")
 
 
-def _compose(path: Path) -> Node | None:
-    """The YAML nodes of a file: unlike parsed values, they have line numbers, and labels such as NO stay strings."""
-    import yaml
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    try:
-        with path.open(encoding="utf-8") as file:
-            node: Node | None = yaml.compose(file, Loader=loader)
-            return node
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else None
-        fix = "check indentation, colons and quotes there"
-        raise DataError(f"this is not valid YAML ({error.problem})", path=path, line=line, fix=fix) from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise DataError(f"this is not valid YAML ({error})", path=path, fix="save it as UTF-8 text") from error
-
-
 def _items(node: Node | None, path: Path, what: str) -> Iterator[tuple[str, int, Node]]:
     """The key, line and value of each entry of a YAML mapping; an empty node has no entries."""
     from yaml import MappingNode
@@ -267,15 +251,10 @@ def _items(node: Node | None, path: Path, what: str) -> Iterator[tuple[str, int,
     if not isinstance(node, MappingNode):
         line = node.start_mark.line + 1
         raise DataError(f"{what} is not a mapping", path=path, line=line, fix="write lines of 'name: value'")
-    seen: dict[str, int] = {}
     for key_node, value in node.value:
         key, line = _scalar(key_node), key_node.start_mark.line + 1
         if not key:
             raise DataError(f"{what} has a key that is not a string", path=path, line=line, fix="write a name")
-        if key in seen:
-            fix = f"keep one of them (the first is in line {seen[key]})"
-            raise DataError(f"{what} has {key!r} twice", path=path, line=line, fix=fix)
-        seen[key] = line
         yield key, line, value
 
 

@@ -10,7 +10,15 @@ from typing import NamedTuple
 
 from onoma.entities import Document
 from onoma.errors import DataError
-from onoma.files import describe_binary, open_text, plain_suffix, read_lines, refuse_binary
+from onoma.files import (
+    bounded_lines,
+    describe_binary,
+    open_text,
+    plain_suffix,
+    read_lines,
+    reading_errors,
+    refuse_binary,
+)
 
 STANDARD_INPUT = "-"
 RECORDS = (".jsonl", ".ndjson", ".json")
@@ -69,13 +77,17 @@ def _whole(text: str) -> Texts:
 
 
 def _standard_input() -> Iterator[str]:
-    fix = "convert it to UTF-8 text"
-    for number, line in enumerate(sys.stdin.buffer, start=1):
-        kind = describe_binary(line) if number == 1 else None
-        if kind is not None:
-            raise DataError(f"this is {kind}, not UTF-8 text", path="standard input", fix=fix)
-        try:
-            yield line.decode("utf-8").removesuffix("\n")
-        except UnicodeDecodeError as error:
-            message = f"the line is not UTF-8 ({error.reason})"
-            raise DataError(message, path="standard input", line=number, fix=fix) from None
+    if sys.stdin is None:  # closed by the caller
+        raise DataError("standard input is closed", fix="give a text or a file, or send text to standard input")
+    fix, name = "convert it to UTF-8 text", Path("standard input")
+    with reading_errors(name):
+        for number, line in bounded_lines(sys.stdin.buffer, name):
+            kind = describe_binary(line) if number == 1 else None
+            if kind is not None:
+                raise DataError(f"this is {kind}, not UTF-8 text", path=name, fix=fix)
+            try:
+                text = line.decode("utf-8")
+            except UnicodeDecodeError as error:
+                message = f"the line is not UTF-8 ({error.reason})"
+                raise DataError(message, path=name, line=number, fix=fix) from None
+            yield text.removesuffix("\n")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from onoma.entities import EntityType
 from onoma.errors import DataError, OnomaError
-from onoma.files import open_text
+from onoma.structured import read_yaml
 
 Labels = Iterable[str | EntityType] | Mapping[str, str]
 Threshold = float | Mapping[str, float]
@@ -93,15 +93,7 @@ def read_types(path: str | os.PathLike[str]) -> list[EntityType]:
                                                   examples: [aspirin, heparin]
                                                   threshold: 0.4
     """
-    import yaml  # needed for type files only
-
-    with open_text(path) as file:
-        try:  # all values stay strings, because a type may be called "no"
-            content = yaml.load(file, Loader=getattr(yaml, "CBaseLoader", yaml.BaseLoader))
-        except yaml.MarkedYAMLError as error:
-            line = error.problem_mark.line + 1 if error.problem_mark else None
-            fix = "check indentation, colons and quotes there"
-            raise DataError(f"this is not valid YAML ({error.problem})", path=path, line=line, fix=fix) from error
+    content = read_yaml(path, strings=True)  # because a type may be called "no"
     if isinstance(content, dict):
         content = [{"name": name, "description": text} for name, text in content.items()]
     if not isinstance(content, list) or not content:

@@ -8,7 +8,7 @@ descriptions that labels of the other language are translated to, in `labels.jso
 
 from __future__ import annotations
 
-import json
+import os
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,8 @@ from functools import cached_property
 from pathlib import Path
 
 from onoma.entities import EntityType
-from onoma.errors import OnomaError
+from onoma.errors import DataError
+from onoma.structured import read_json
 from onoma.text.words import is_unspaced
 
 Translations = Mapping[str, Sequence[str]]
@@ -46,15 +47,17 @@ class LabelTranslator:
     @cached_property
     def _translations(self) -> Translations:
         path = self.folder / TRANSLATIONS_FILE
-        if not path.is_file():
+        if not os.path.lexists(path):
             return {}
-        try:
-            table: dict[str, list[str]] = json.loads(path.read_text("utf-8"))
-            if not all(isinstance(pair, list) and list(map(type, pair)) == [str, str] for pair in table.values()):
-                raise ValueError("a label needs a name and a description")
-        except (ValueError, TypeError, AttributeError, RecursionError) as error:
-            raise OnomaError(f"{path} is damaged ({error}). Fix: save or download the model again") from error
+        fix = "save or download the model again"
+        table = read_json(path, fix)
+        if not isinstance(table, dict) or not all(map(_is_pair, table.values())):
+            raise DataError("a label needs a name and a description", path=path, fix=fix)
         return table
+
+
+def _is_pair(value: object) -> bool:
+    return isinstance(value, list) and list(map(type, value)) == [str, str] and bool(value[0].strip())
 
 
 def normalize_name(name: str) -> str:

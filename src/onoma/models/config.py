@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from onoma.errors import OnomaError
+from onoma.errors import DataError, OnomaError
 from onoma.files import atomic_write
+from onoma.structured import read_json
 from onoma.text.scripts import SCRIPTS
 
 CONFIG_FILE = "config.json"
@@ -26,6 +26,8 @@ CATCH_ALL_LABELS = (
     *("其他", "其它", "其他实体", "杂项"),
 )
 """Labels for whatever is none of the other types; see `ModelConfig.catch_all`."""
+
+_LARGEST = 1e30  # of any number; calculations with larger ones overflow
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +90,9 @@ class RoutedConfig:
 def load_config(folder: str | os.PathLike[str]) -> ModelConfig | RoutedConfig:
     """Read config.json of a model folder."""
     path = Path(folder) / CONFIG_FILE
-    try:
-        values = json.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
-        raise OnomaError(f"{folder} is not a model folder: it has no {CONFIG_FILE}") from None
-    except OSError as error:
-        raise OnomaError(f"{path} cannot be read ({error.strerror}). Fix: check the file") from error
-    except (ValueError, RecursionError) as error:
-        raise OnomaError(f"{path} is damaged ({error}). Fix: save or download the model again") from error
+    if not os.path.lexists(path):
+        raise OnomaError(f"{folder} is not a model folder: it has no {CONFIG_FILE}")
+    values = read_json(path, "save or download the model again")
     if not isinstance(values, dict) or not isinstance(values.get("system"), str):
         raise OnomaError(f"{path} does not describe an Onoma model: it names no 'system'")
     version = values.pop("format", None)
@@ -110,8 +107,8 @@ def load_config(folder: str | os.PathLike[str]) -> ModelConfig | RoutedConfig:
 def is_model_folder(folder: str | os.PathLike[str]) -> bool:
     """Whether a folder holds a model of Onoma, or of transformers."""
     try:
-        values = json.loads((Path(folder) / CONFIG_FILE).read_text("utf-8"))
-    except (OSError, ValueError, RecursionError):
+        values = read_json(Path(folder) / CONFIG_FILE, "")
+    except DataError:
         return False
     return isinstance(values, dict) and not values.keys().isdisjoint(("system", "model_type"))
 
@@ -169,7 +166,7 @@ def _error(path: Path, message: str) -> OnomaError:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    return type(value) in (int, float) and -_LARGEST < value < _LARGEST  # which is false for NaN
 
 
 def _is_share(value: Any) -> bool:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from onoma.errors import OnomaError
 
 T = TypeVar("T")
+NegativeSampling = Literal["none", "uniform", "overlapping"]
+"""Which unlabelled spans are negatives. none: all; uniform: a random sample; overlapping: a random sample, and all
+spans that overlap a mention, which cannot be mentions in flat data."""
 
 
 def parse_options(kind: type[T], values: Mapping[str, Any], renamed: Mapping[str, str] | None = None) -> T:
@@ -46,9 +50,31 @@ def _check(name: str, value: Any, hint: Any) -> Any:
         raise OnomaError(f"option {name!r} must be a list of {len(arguments)} values, got {value!r}")
     if hint is float and type(value) is int:
         return float(value)
-    if type(value) is not hint or value != value:  # NaN differs from itself
+    if type(value) is not hint or (hint is float and not math.isfinite(value)):
         raise OnomaError(f"option {name!r} must be {_NAMES[hint]}, got {value!r}")
     return value
 
 
 _NAMES = {bool: "true or false", int: "an integer", float: "a number", str: "a string"}
+
+
+def check_ranges(
+    options: Any,
+    *,
+    at_least_1: Sequence[str] = (),
+    positive: Sequence[str] = (),
+    not_negative: Sequence[str] = (),
+    from_0_to_1: Sequence[str] = (),
+) -> None:
+    """Raise an error for the first of the named options whose value can never work; None and other options pass."""
+    ranges: list[tuple[Sequence[str], str, Callable[[float], bool]]] = [
+        (at_least_1, "at least 1", lambda value: value >= 1),
+        (positive, "greater than 0", lambda value: value > 0),
+        (not_negative, "at least 0", lambda value: value >= 0),
+        (from_0_to_1, "between 0 and 1", lambda value: 0 <= value <= 1),
+    ]
+    for names, wanted, is_allowed in ranges:
+        for name in names:
+            value = getattr(options, name)
+            if value is not None and not is_allowed(value):
+                raise OnomaError(f"option {name!r} must be {wanted}, got {value!r}")

@@ -10,6 +10,7 @@ from onoma.systems.base import System
 SYSTEMS = {
     "binder": "onoma.systems.binder:SYSTEM",
     "suner": "onoma.systems.suner:SYSTEM",
+    "scl-rai": "onoma.systems.scl_rai:SYSTEM",
 }
 """Name -> module and object, which are imported when the system is used."""
 

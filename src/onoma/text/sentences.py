@@ -11,10 +11,11 @@ from onoma.text.words import Spans
 
 _ABBREVIATIONS = ("Mr", "Mrs", "Ms", "Dr", "Prof", "St", "vs", "Fig", "No", "al", "Sen", "Gen", "Rep", "Jr", "cf", "ca")
 _END = re.compile(
-    r"(?=[.!?])"  # checked first, so that the look-behinds are rarely tried
+    r"(?=[.!?])(?<![.!?])"  # checked first: the other look-behinds are rarely tried, and a run of dots is read once
+    + r"(?:[.!?]{2,}+|"
     + r"(?<!\b\w)"  # an initial: J. Smith
     + "".join(rf"(?<!\b{abbreviation})" for abbreviation in _ABBREVIATIONS)
-    + r"[.!?]+[\"'”’)\]»]*(?=\s)"
+    + r"[.!?])[\"'”’)\]»]*+(?=\s)"
     + r"|[。！？…｡]+[”’」』）]*"
     + r"|[।؟۔][\s]"
     + r"|\n\s*\n"

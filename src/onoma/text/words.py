@@ -11,6 +11,7 @@ The words cover exactly the characters that are not white space.
 from __future__ import annotations
 
 import re
+import string
 import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -99,11 +100,10 @@ def _word() -> re.Pattern[str]:
 
 
 _MAYBE_SPECIAL = re.compile(r"@|://|www\.", re.IGNORECASE)
-_URL = re.compile(
-    r"""(?:(?:https?|ftps?|file|s3|git|ssh)://|\bwww\.)[^\s<>"'`{}|\\^\u2000-\u206f\u3000-\uffff]{1,2048}+""",
-    re.IGNORECASE,
-)
-_BEFORE_AT = re.compile(r"[\w.+-]{1,64}\Z", re.ASCII)
+_URL_CHARACTER = r"""[^\s<>"'`{}|\\^\u2000-\u206f\u3000-\uffff]"""
+_URL_START = re.compile(rf"(?:(?:https?|ftps?|file|s3|git|ssh)://|\bwww\.){_URL_CHARACTER}", re.IGNORECASE)
+_URL_REST = re.compile(rf"{_URL_CHARACTER}{{0,2047}}+")
+_BEFORE_AT = string.ascii_letters + string.digits + "_.+-"
 _AFTER_AT = re.compile(r"[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}", re.ASCII)
 
 
@@ -113,7 +113,7 @@ def _word_start() -> re.Pattern[str]:
 
 
 _SECTION = 1 << 18  # characters
-_TRAILING = re.compile(r"(?:[.,;:!?…]|['\"’”»])+$")
+_TRAILING = ".,;:!?…'\"’”»"  # of a URL, where they belong to the sentence
 
 
 def _specials(text: str) -> Iterator[tuple[int, int]]:
@@ -129,19 +129,25 @@ def _specials(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _email(text: str, at: int, low: int) -> tuple[int, int] | None:
-    before, after = _BEFORE_AT.search(text, max(low, at - 64), at), _AFTER_AT.match(text, at + 1)
-    return (before.start(), after.end()) if before and after else None
+    low = max(low, at - 64)
+    start, after = low + len(text[low:at].rstrip(_BEFORE_AT)), _AFTER_AT.match(text, at + 1)
+    return (start, after.end()) if start < at and after else None
 
 
 def _url(text: str, clue: int, low: int) -> tuple[int, int] | None:
-    match = _URL.search(text, max(low, clue - 5), clue + 2100)  # the scheme stands before "://"
-    if match is None or match.start() > clue:
-        return None
-    trimmed = _TRAILING.sub("", match.group())
+    start = _URL_START.search(text, max(low, clue - 5), clue + 5)  # the scheme stands before "://"
+    rest = start and start.start() <= clue and _URL_REST.match(text, start.end())
+    return (start.start(), _trimmed_end(text, start.start(), rest.end())) if start and rest else None
+
+
+def _trimmed_end(text: str, start: int, end: int) -> int:
+    """Where a URL ends without trailing punctuation and closing brackets that are not opened in it."""
+    url = text[start:end].rstrip(_TRAILING)
     for opening, closing in ("()", "[]"):
-        while trimmed.endswith(closing) and trimmed.count(closing) > trimmed.count(opening):
-            trimmed = _TRAILING.sub("", trimmed[:-1])
-    return match.start(), match.start() + len(trimmed)
+        surplus = url.count(closing) - url.count(opening)
+        while surplus > 0 and url.endswith(closing):
+            url, surplus = url[:-1].rstrip(_TRAILING), surplus - 1
+    return start + len(url)
 
 
 def _sections(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

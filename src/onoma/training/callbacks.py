@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
@@ -31,16 +33,41 @@ class FollowEpochs(TrainerCallback):
         self.sampler.set_epoch(int(state.epoch or 0))
 
 
+class Stopwatch(TrainerCallback):
+    """Counts the seconds of training, including those before an interruption."""
+
+    FILE = "elapsed.json"
+
+    def __init__(self) -> None:
+        self.before, self.started = 0.0, time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of training so far."""
+        return self.before + time.monotonic() - self.started
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+        """Write the time before a checkpoint is written."""
+        if control.should_save and state.is_world_process_zero and args.output_dir:
+            folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
+            with atomic_write(folder / self.FILE) as file:
+                json.dump({"seconds": self.seconds}, file)
+
+    def load(self, checkpoint: Path) -> None:
+        """Continue with the time of a checkpoint."""
+        if (checkpoint / self.FILE).is_file():
+            self.before = float(json.loads((checkpoint / self.FILE).read_text("utf-8"))["seconds"])
+
+
 class ClockSchedule(TrainerCallback):
     """Ends a run after some seconds, or when its steps are done if that is earlier.
 
     Progress p is the larger share of time and steps; the factor of the learning rate is p / warmup at first, then
-    (1 - p) / (1 - warmup).
+    (1 - p) / (1 - warmup). The time before an interruption counts.
     """
 
-    def __init__(self, seconds: float, steps: int, warmup: float) -> None:
-        self.seconds, self.steps, self.warmup = seconds, steps, warmup
-        self.started = time.monotonic()
+    def __init__(self, stopwatch: Stopwatch, seconds: float, steps: int, warmup: float) -> None:
+        self.stopwatch, self.seconds, self.steps, self.warmup = stopwatch, seconds, steps, warmup
 
     def factor(self, step: int) -> float:
         """The factor of the learning rate."""
@@ -49,7 +76,7 @@ class ClockSchedule(TrainerCallback):
 
     def elapsed(self) -> float:
         """The share of the time that has passed."""
-        return (time.monotonic() - self.started) / self.seconds
+        return self.stopwatch.seconds / self.seconds
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         """Stop when the time is over."""
@@ -110,12 +137,14 @@ class MovingAverage(TrainerCallback):
 
     def load(self, checkpoint: Path) -> None:
         """Continue with the average of a checkpoint."""
-        from safetensors.torch import load_file
-
-        if self.decay and (checkpoint / self.FILE).is_file():
+        if self.files(int(checkpoint.name.split("-")[1])):
             self.averaged = self._new_average()
             self.averaged.load_state_dict(load_file(checkpoint / self.FILE))
             self.updates = int(self.averaged.n_averaged)
+
+    def files(self, step: int) -> tuple[str, ...]:
+        """What a checkpoint of a step contains for the average."""
+        return (self.FILE,) if self.decay and step >= self.EVERY else ()
 
 
 class BestWeights(TrainerCallback):
@@ -135,8 +164,8 @@ class BestWeights(TrainerCallback):
         """A resumed run continues with the best value so far."""
         if state.best_metric is not None:
             self.value, self.step = state.best_metric, state.best_global_step or 0
-            if self.path is not None and not self.path.is_file():
-                raise OnomaError(f"{self.path} is missing, which the interrupted run needs. Fix: start a new run")
+            if self.path is not None:
+                _load(self.path)  # before it is needed at the end
 
     def on_evaluate(
         self,
@@ -160,11 +189,21 @@ class BestWeights(TrainerCallback):
     def restore(self) -> None:
         """Put the best weights into the model."""
         if self.path is not None:
-            from safetensors.torch import load_file
-
-            self.model.load_state_dict(load_file(self.path))
+            self.model.load_state_dict(_load(self.path))
         elif self.weights is not None:
             self.model.load_state_dict(self.weights)
+
+
+def _load(path: Path) -> dict[str, Tensor]:
+    """The best weights so far, which an interrupted run continues with."""
+    try:
+        return load_file(path)
+    except (OSError, SafetensorError) as error:
+        problem = f"is damaged ({error})" if path.is_file() else "is missing"
+        raise OnomaError(
+            f"{path} {problem}; it holds the best weights so far. "
+            "Fix: remove the folder of the run and start it again, or restore the file"
+        ) from error
 
 
 class SkipNonFinite(TrainerCallback):
@@ -200,33 +239,12 @@ class SkipNonFinite(TrainerCallback):
     def on_log(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         """Logging waits for the GPU anyway."""
         if self.in_a_row is not None and int(self.in_a_row) >= self.PATIENCE:
-            raise OnomaError(
-                f"training diverged: no gradient was finite in the last {int(self.in_a_row)} steps. "
-                "Fix: lower learning_rate and head_learning_rate, or check temperature and weight_decay"
-            )
+            raise diverged(f"no gradient was finite in the last {int(self.in_a_row)} steps")
 
 
-class Stopwatch(TrainerCallback):
-    """Counts the seconds of training, including those before an interruption."""
-
-    FILE = "elapsed.json"
-
-    def __init__(self) -> None:
-        self.before, self.started = 0.0, time.monotonic()
-
-    @property
-    def seconds(self) -> float:
-        """Seconds of training so far."""
-        return self.before + time.monotonic() - self.started
-
-    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
-        """Write the time before a checkpoint is written."""
-        if control.should_save and state.is_world_process_zero and args.output_dir:
-            folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
-            with atomic_write(folder / self.FILE) as file:
-                json.dump({"seconds": self.seconds}, file)
-
-    def load(self, checkpoint: Path) -> None:
-        """Continue with the time of a checkpoint."""
-        if (checkpoint / self.FILE).is_file():
-            self.before = float(json.loads((checkpoint / self.FILE).read_text("utf-8"))["seconds"])
+def diverged(why: str) -> OnomaError:
+    """The error with which training ends if its numbers are not finite."""
+    return OnomaError(
+        f"training diverged: {why}. "
+        "Fix: lower learning_rate and head_learning_rate, or check temperature and weight_decay"
+    )

@@ -7,8 +7,10 @@ import time
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from onoma.training.callbacks import Stopwatch
 
 SECONDS_BETWEEN_LINES = 10.0
 
@@ -16,15 +18,16 @@ SECONDS_BETWEEN_LINES = 10.0
 class ProgressReporter(TrainerCallback):
     """Shows step, loss, dev score, the best score so far and the remaining time on stderr."""
 
-    def __init__(self, stage: str = "training") -> None:
-        self.stage = stage
+    def __init__(self, stage: str, stopwatch: Stopwatch, max_minutes: float | None = None) -> None:
+        """With `max_minutes`, training ends by the clock of the stopwatch, or earlier when its steps are done."""
+        self.stage, self.stopwatch, self.max_minutes = stage, stopwatch, max_minutes
         self.console = Console(stderr=True)
         self.progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
-            TimeRemainingColumn(),
+            TextColumn("{task.fields[left]}"),
             console=self.console,
             disable=not self.console.is_terminal,
         )
@@ -36,7 +39,7 @@ class ProgressReporter(TrainerCallback):
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         """Start at the step at which a resumed run continues."""
-        self.task = self.progress.add_task(self.stage, total=state.max_steps, completed=state.global_step)
+        self.task = self.progress.add_task(self.stage, total=state.max_steps, completed=state.global_step, left="")
         self.started = self.printed = time.monotonic()
         self.first_step, self.best = state.global_step, state.best_metric
         if state.global_step:
@@ -45,7 +48,7 @@ class ProgressReporter(TrainerCallback):
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         """Advance by one step."""
-        self.progress.update(self.task, completed=state.global_step)
+        self.progress.update(self.task, completed=state.global_step, left=self._left(state))
         if not self.console.is_terminal and time.monotonic() - self.printed >= SECONDS_BETWEEN_LINES:
             self._print_line(state)
 
@@ -84,10 +87,15 @@ class ProgressReporter(TrainerCallback):
 
     def _print_line(self, state: TrainerState) -> None:
         self.printed = time.monotonic()
+        self._print(f"{self._describe()}, step {state.global_step} of {state.max_steps}, {self._left(state)}")
+
+    def _left(self, state: TrainerState) -> str:
+        """The remaining time, by the steps of this process or by the clock, whichever ends first."""
         done = state.global_step - self.first_step
-        left = (self.printed - self.started) / max(done, 1) * (state.max_steps - state.global_step)
-        line = f"{self._describe()}, step {state.global_step} of {state.max_steps}, {_duration(left)} left"
-        self._print(line)
+        seconds = (time.monotonic() - self.started) / max(done, 1) * (state.max_steps - state.global_step)
+        if self.max_minutes is not None:
+            seconds = max(0.0, min(seconds, 60 * self.max_minutes - self.stopwatch.seconds))
+        return f"{_duration(seconds)} left"
 
     def _print(self, line: str) -> None:
         self.console.print(line, highlight=False, markup=False, soft_wrap=True)

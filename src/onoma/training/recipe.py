@@ -42,7 +42,7 @@ RENAMED = {
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
 class CorpusRecipe(_Strict):
@@ -80,7 +80,7 @@ class TrainingRecipe(_Strict):
     """Optimisation and evaluation."""
 
     epochs: PositiveFloat = 20
-    max_steps: int = -1
+    max_steps: Literal[-1] | PositiveInt = -1
     max_minutes: PositiveFloat | None = None  # training ends then at the latest; the learning rate falls by the clock
     batch_size: PositiveInt = 8
     gradient_accumulation_steps: PositiveInt = 1
@@ -107,7 +107,7 @@ class Recipe(_Strict):
     encoder: str
     start: str | None = None  # a trained model of the same system and shape to start from
     parts: dict[str, str] = {}  # trained parts of other models: name of the part -> model folder
-    seed: NonNegativeInt = 0
+    seed: int = Field(default=0, ge=0, lt=2**32)
     max_tokens: int = Field(default=256, ge=130)
     overlap: NonNegativeInt = 16
     data: DataRecipe

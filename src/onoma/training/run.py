@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import gc
 import json
-import logging
 import os
 import time
 from collections.abc import Sequence
@@ -35,7 +34,7 @@ from onoma.models.folder import WEIGHTS_FILE, open_single
 from onoma.models.weights import load_weights, save_model, save_weights
 from onoma.systems.blocks.encoders import save_tokenizer
 from onoma.systems.registry import get_system
-from onoma.training.callbacks import BestWeights, Stopwatch
+from onoma.training.callbacks import BestWeights
 from onoma.training.card import write_card
 from onoma.training.corpora import join_for_windows, load_part
 from onoma.training.example_cache import prepare_data
@@ -44,8 +43,6 @@ from onoma.training.recipe import Recipe, TrainingRecipe, load_recipe
 from onoma.training.samplers import BucketedSampler
 from onoma.training.stages import Stage, TrainingData
 from onoma.training.trainer import StageTrainer, training_arguments
-
-logger = logging.getLogger("onoma")
 
 CHECKPOINTS, METRICS, TOKENIZER, STAGES = "checkpoints", "metrics.json", "tokenizer", "stages"
 
@@ -118,9 +115,11 @@ def train(
 
 def _write_recipe(output: Path, recipe: Recipe) -> None:
     """Write the recipe into the folder of the run, unless it holds a run of another recipe."""
-    if output.exists() and not output.is_dir():
-        raise OnomaError(f"{output} is a file. Fix: give a folder as output")
-    output.mkdir(parents=True, exist_ok=True)
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = "it is a file" if os.path.isfile(output) else error.strerror
+        raise OnomaError(f"cannot write a run to {output}: {reason}. Fix: give another folder as output") from error
     text = yaml.safe_dump(recipe.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
     path = output / "recipe.yaml"
     trained = any((output / name).exists() for name in (CHECKPOINTS, METRICS))
@@ -154,21 +153,18 @@ def _train_stage(recipe: Recipe, stage: Stage, model: Any, output: Path) -> dict
     for function in model.graphed_functions:
         function.reset(enabled=settings.cuda_graphs and arguments.world_size == 1)
     best = BestWeights(model, checkpoints / "best.safetensors" if settings.checkpoints else None)
-    stopwatch = Stopwatch()
-    callbacks: list[TrainerCallback] = [best, EarlyStoppingCallback(settings.patience), stopwatch]
-    if arguments.should_save:
-        callbacks.append(ProgressReporter(stage.name if several else "training"))
+    callbacks: list[TrainerCallback] = [best, EarlyStoppingCallback(settings.patience)]
     os.environ["TENSORBOARD_LOGGING_DIR"] = str(output / "logs" / place)
     trainer = StageTrainer(model, arguments, stage, _sampler(recipe, settings, stage), settings, callbacks)
-    checkpoint = _last_checkpoint(checkpoints)
-    if checkpoint is not None:
-        trainer.average.load(checkpoint)
-        stopwatch.load(checkpoint)
-    trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
-    seconds = stopwatch.seconds
+    if arguments.should_save:
+        name = stage.name if several else "training"
+        trainer.add_callback(ProgressReporter(name, trainer.stopwatch, settings.max_minutes))
+    trainer.resume(checkpoints)
+    seconds = trainer.stopwatch.seconds
     trainer.evaluate()
     trainer.accelerator.wait_for_everyone()  # until the best weights are written
     best.restore()
+    trainer.check_weights()
     if arguments.should_save:
         with atomic_write(output / f"curve{f'-{stage.name}' if several else ''}.jsonl") as file:
             file.writelines(json.dumps(row) + "\n" for row in trainer.state.log_history)
@@ -210,16 +206,3 @@ def _sampler(recipe: Recipe, settings: TrainingRecipe, stage: Stage) -> Bucketed
         samples_per_epoch=data.samples_per_epoch,
         weights=[one.weight for one in data.corpora if one.train is not None],
     )
-
-
-def _last_checkpoint(folder: Path) -> Path | None:
-    """The newest checkpoint that is complete: its state is written last, and can be read."""
-    complete = []
-    for path in folder.glob("checkpoint-*/trainer_state.json"):
-        try:
-            json.loads(path.read_text("utf-8"))
-        except ValueError:
-            logger.warning("%s is damaged; an older checkpoint is used if there is one", path.parent)
-            continue
-        complete.append((int(path.parent.name.split("-")[1]), path.parent))
-    return max(complete)[1] if complete else None

@@ -10,11 +10,14 @@ from typing import Any, cast
 import numpy as np
 import torch
 from accelerate.utils import broadcast_object_list
+from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
-from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
+from transformers import PrinterCallback, Trainer, TrainerCallback, TrainerState, TrainingArguments
 
-from onoma.training.callbacks import ClockSchedule, FollowEpochs, MovingAverage, SkipNonFinite
+from onoma.models.folder import WEIGHTS_FILE
+from onoma.training.callbacks import ClockSchedule, FollowEpochs, MovingAverage, SkipNonFinite, Stopwatch, diverged
+from onoma.training.checkpoints import STATE, find_checkpoint, is_last
 from onoma.training.collation import Arrays
 from onoma.training.recipe import TrainingRecipe
 from onoma.training.samplers import BucketedSampler
@@ -34,16 +37,46 @@ class StageTrainer(Trainer):
         callbacks: list[TrainerCallback],
     ) -> None:
         self.network, self.sampler, self.recipe, self.stage = model, sampler, recipe, stage
-        self.average = MovingAverage(model, recipe.ema_decay)
+        self.average, self.stopwatch = MovingAverage(model, recipe.ema_decay), Stopwatch()
         super().__init__(
             model,
             arguments,
             data_collator=partial(stage.collator),  # Trainer would save the attribute `tokenizer` of a collator
             train_dataset=stage.examples,
             eval_dataset=[],  # not used by our evaluation, but it must not be missing
-            callbacks=[*callbacks, FollowEpochs(sampler), self.average, SkipNonFinite()],
+            callbacks=[*callbacks, FollowEpochs(sampler), self.average, self.stopwatch, SkipNonFinite()],
         )
         self.remove_callback(PrinterCallback)  # standard output is for results
+
+    def resume(self, folder: Path) -> None:
+        """Train; an interrupted run continues from the newest complete checkpoint of a folder."""
+        checkpoint = find_checkpoint(folder, self._own_files, repair=self.args.should_save)
+        if checkpoint is None:
+            self.train()
+            return
+        self.average.load(checkpoint)
+        self.stopwatch.load(checkpoint)
+        if not is_last(checkpoint):
+            self.train(resume_from_checkpoint=str(checkpoint))
+            return
+        self.network.load_state_dict(load_file(checkpoint / WEIGHTS_FILE))  # the Trainer would train one more step
+        self.state = TrainerState.load_from_json(str(checkpoint / STATE))
+        self.control = self.callback_handler.on_train_begin(self.args, self.state, self.control)
+        self.control = self.callback_handler.on_train_end(self.args, self.state, self.control)
+
+    def _own_files(self, step: int) -> tuple[str, ...]:
+        """What our callbacks add to the checkpoint of a step."""
+        return (Stopwatch.FILE, *self.average.files(step))
+
+    @torch.no_grad()
+    def check_weights(self) -> None:
+        """Raise an error if weights are not finite, or so large that the loss is not."""
+        finite = all(bool(torch.isfinite(weight).all()) for weight in self.network.state_dict().values())
+        if finite:
+            batch = self.stage.collator(self.stage.examples[: self.recipe.batch_size])
+            finite = bool(torch.isfinite(self.network.eval()(**to_device(batch, self.args.device))["loss"]))
+        if not finite:
+            raise diverged("the weights or the loss are not finite at the end")
 
     def get_train_dataloader(self) -> DataLoader[Any]:
         """Batches of similar length, collated by worker processes."""
@@ -96,7 +129,8 @@ class StageTrainer(Trainer):
         """Linear warm-up and decay, by steps or, with `max_minutes`, by the clock."""
         optimizer = optimizer or self.optimizer
         if self.lr_scheduler is None and optimizer is not None and self.recipe.max_minutes is not None:
-            clock = ClockSchedule(60 * self.recipe.max_minutes, num_training_steps, self.recipe.warmup_ratio)
+            seconds, warmup = 60 * self.recipe.max_minutes, self.recipe.warmup_ratio
+            clock = ClockSchedule(self.stopwatch, seconds, num_training_steps, warmup)
             self.add_callback(clock)
             self.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, clock.factor)
         scheduler: torch.optim.lr_scheduler.LRScheduler = super().create_scheduler(num_training_steps, optimizer)
@@ -149,7 +183,7 @@ def training_arguments(
         greater_is_better=monitor == "f1",
         save_strategy="steps" if recipe.checkpoints else "no",
         save_steps=recipe.eval_steps,
-        save_total_limit=1,
+        save_total_limit=2,  # if the newest one is damaged, the one before is used
         restore_callback_states_from_checkpoint=True,  # the count of evaluations without improvement
         logging_nan_inf_filter=False,  # it would wait for the GPU in every step
         logging_steps=min(50, recipe.eval_steps),

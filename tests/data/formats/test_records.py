@@ -237,7 +237,7 @@ WRONG: dict[str, list[Any]] = {
         {"text": "Ann", "entities": [], "words": [[0]]},
         {"text": "Ann", "entities": [], "words": [[False, True]]},
         {"text": "Ann", "entities": [], "id": 1.5},
-        {"text": json.loads("[" * 900 + "]" * 900)},
+        {"text": json.loads("[" * 60 + "]" * 60)},
     ],
     "tokens": [
         {"tokens": "Ann"},
@@ -289,6 +289,7 @@ def test_an_invalid_record_is_an_error_with_its_line_and_an_example(tmp_path: Pa
         '{"text": "a", "id": ' + "1" * 5000 + "}",
         "[" * 100_000,
         '{"a":' * 100_000,
+        f'{{"text": "a", "meta": {"[" * 500}{"]" * 500}}}',
         "\x00" * 5000,
         "not json",
     ],

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import json
 import os
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 import torch
@@ -50,6 +55,63 @@ except ValueError as error:
 def test_a_folder_without_an_encoder_is_reported(tmp_path: Path) -> None:
     with pytest.raises(OnomaError, match=r"cannot load the encoder .*Fix: give a folder with config\.json"):
         load_encoder(tmp_path)
+
+
+class _Trap(NamedTuple):
+    """A copy of an encoder folder that asks for Python code of its own, which leaves a marker when it is run."""
+
+    folder: Path
+    marker: Path
+
+
+@pytest.fixture
+def trap(encoder_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> _Trap:
+    folder, marker = tmp_path / "trap", tmp_path / "code-was-run"
+    shutil.copytree(encoder_folder, folder)
+    (folder / "trap.py").write_text(f"open({str(marker)!r}, 'w')\nclass Config: pass\nModel = Tokenizer = Config\n")
+    code = {"AutoConfig": "trap.Config", "AutoModel": "trap.Model", "AutoTokenizer": ["trap.Tokenizer", None]}
+    for name in ("config.json", "tokenizer_config.json"):
+        values = json.loads((folder / name).read_text()) if (folder / name).is_file() else {}
+        values |= {"model_type": "trap", "auto_map": code, "tokenizer_class": "TrapTokenizer"}
+        (folder / name).write_text(json.dumps(values))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"y\n" * 20)))  # transformers would ask there
+    return _Trap(folder, marker)
+
+
+@pytest.mark.parametrize("load", [load_encoder, lambda name: save_tokenizer(str(name), "unused")])
+def test_code_of_an_encoder_is_never_run(trap: _Trap, load: Callable[[Path], object]) -> None:
+    with pytest.raises(OnomaError, match="Python code that is stored with it, which Onoma never runs"):
+        load(trap.folder)
+    assert not trap.marker.exists()
+    assert sys.stdin.readline() == "y\n"  # nothing was asked
+
+
+@pytest.mark.parametrize("source", ["Tom flew to Paris.", "-"])
+def test_code_in_a_model_folder_is_never_run(
+    trap: _Trap, tiny_model: Path, tmp_path: Path, command: Callable[..., Any], source: str
+) -> None:
+    model = tmp_path / "model"
+    shutil.copytree(tiny_model, model)
+    shutil.rmtree(model / ENCODER_FOLDER)
+    shutil.copytree(trap.folder, model / ENCODER_FOLDER)
+    outcome = command("extract", source, "--labels", "person", "--model", model, "--backend", "torch")
+    assert outcome.code == 2
+    assert "never runs" in outcome.err
+    assert not trap.marker.exists()
+
+
+def test_a_damaged_encoder_config_is_an_error_with_its_path(tiny_model: Path, tmp_path: Path) -> None:
+    for number, content in enumerate(
+        ["{", "[1]", '{"model_type": "bert", "hidden_size": "wide"}', '{"model_type": 7}']
+    ):
+        folder = tmp_path / str(number) / ENCODER_FOLDER
+        folder.mkdir(parents=True)
+        (folder / "config.json").write_text(content)
+        with pytest.raises(OnomaError, match=r"cannot load the encoder .*Fix: save or download") as caught:
+            empty_encoder(folder.parent)
+        assert str(folder) in str(caught.value)
+    with pytest.raises(OnomaError, match="there is no encoder folder"):
+        empty_encoder(tmp_path / "missing")
 
 
 def test_an_empty_encoder_has_the_architecture_of_the_folder(encoder_folder: Path, tmp_path: Path) -> None:

@@ -10,7 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from onoma.systems.blocks.losses import contrastive_loss, focal_loss, narrow_type_loss
+from onoma.systems.blocks.losses import (
+    contrastive_loss,
+    focal_loss,
+    narrow_type_loss,
+    supervised_contrastive_loss,
+)
 
 torch.set_num_threads(1)
 
@@ -166,7 +171,7 @@ def test_focal_loss_is_the_formula_of_its_docstring(seed: int, gamma: float) -> 
 def test_narrow_type_loss_is_the_formula_of_its_docstring(margins: list[tuple[float, float]]) -> None:
     narrow, broad = torch.tensor(margins, dtype=torch.float64).reshape(-1, 2).T
     expected = _mean([math.log(1 + math.exp(1 + wide - own)) for own, wide in margins])
-    assert float(narrow_type_loss(narrow, broad)) == pytest.approx(expected, abs=1e-9)
+    assert float(narrow_type_loss(narrow, broad)) == pytest.approx(expected, abs=1e-8)
 
 
 def test_only_the_narrow_type_has_a_gradient() -> None:
@@ -184,3 +189,31 @@ def test_narrow_type_loss_without_pairs_is_zero() -> None:
     loss = narrow_type_loss(nothing, nothing)
     loss.backward()
     assert float(loss.detach()) == 0.0
+
+
+def slow_supervised_contrastive_loss(vectors: Tensor, labels: list[int], temperature: float, with_own: bool) -> float:
+    """The formula in the docstring of `supervised_contrastive_loss`."""
+    unit = (vectors / vectors.norm(dim=1, keepdim=True)).tolist()
+    terms = []
+    for i, own in enumerate(labels):
+        exponents = [math.exp(sum(a * b for a, b in zip(unit[i], other, strict=True)) / temperature) for other in unit]
+        positives = [j for j, label in enumerate(labels) if label == own and j != i]
+        against = sum(exponents[n] for n, label in enumerate(labels) if label != own)
+        if positives and against:
+            terms.append(_mean([-math.log(exponents[j] / (against + exponents[j] * with_own)) for j in positives]))
+    return _mean(terms)
+
+
+@given(st.integers(0, 10_000), st.lists(st.integers(0, 2), min_size=1, max_size=9), st.booleans())
+def test_supervised_contrastive_loss_is_its_formula(seed: int, labels: list[int], with_own: bool) -> None:
+    vectors = torch.randn(len(labels), 5, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    found = supervised_contrastive_loss(vectors, torch.tensor(labels), 0.3, positive_in_denominator=with_own)
+    assert found.item() == pytest.approx(slow_supervised_contrastive_loss(vectors, labels, 0.3, with_own))
+
+
+def test_only_anchors_count_in_the_supervised_contrastive_loss() -> None:
+    vectors, labels = torch.randn(6, 5, generator=torch.Generator().manual_seed(1)), torch.tensor([0, 0, 1, 1, 1, 2])
+    parts = [supervised_contrastive_loss(vectors, labels, 0.5, anchors=labels == label).item() for label in range(3)]
+    assert parts[2] == 0  # the only one of its label
+    whole = supervised_contrastive_loss(vectors, labels, 0.5)
+    assert whole.item() == pytest.approx((2 * parts[0] + 3 * parts[1]) / 5)

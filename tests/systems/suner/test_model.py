@@ -440,7 +440,9 @@ def test_the_one_stage_loss_is_over_all_spans() -> None:
                 if known[w].any():
                     threshold.append(-log(anchor / (anchor + sum(others))))
     expected = sum(entity) / len(entity) + sum(threshold) / (len(labels) + len(COUNTS))
-    loss = model._one_stage_loss(*at_words(states, first, last), words, types, torch.tensor(labels), known)
+    rows = torch.tensor(labels)
+    chosen = model._counted(words, first.shape[1], rows[:, :3], None)
+    loss = model._one_stage_loss(*at_words(states, first, last), chosen, types, rows, known)
     assert float(loss) == pytest.approx(expected, rel=1e-4)
 
 

@@ -13,7 +13,7 @@ from onoma.data.formats.spans import tile, words_and_spans
 from onoma.data.overlaps import first_overlap
 from onoma.entities import Document
 from onoma.errors import DataError, OnomaError
-from onoma.files import atomic_write_bytes, open_bytes, read_bytes
+from onoma.files import atomic_write_bytes, max_expanded_bytes, open_bytes, read_bytes, too_large
 from onoma.text.tags import Span
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 SPAN_GROUP = "sc"
 """The span group that spaCy's span categorizer uses by default."""
+
+_CHUNK = 1 << 20
 
 
 def _import_spacy() -> tuple[ModuleType, Vocab]:
@@ -94,12 +96,27 @@ def _read(path: Path) -> Iterator[Document]:
     content = read_bytes(path)
     if not content:
         return
+    _check_size(content, path)
     try:
         docs = tokens.DocBin().from_bytes(content).get_docs(vocab)
         yield from map(_from_doc, docs)
     except Exception as error:  # a damaged file can make spaCy, msgpack or numpy raise anything
         fix = "write the file again with DocBin.to_disk, or name the format it really has"
         raise DataError(f"this is not a valid DocBin of spaCy ({short_repr(error)})", path=path, fix=fix) from None
+
+
+def _check_size(content: bytes, path: Path) -> None:
+    """Refuse a DocBin that expands too far; spaCy decompresses it as a whole."""
+    limit, size, rest = max_expanded_bytes(len(content)), 0, content
+    decompressor = zlib.decompressobj()
+    while rest and size <= limit:
+        try:
+            size += len(decompressor.decompress(rest, _CHUNK))
+        except zlib.error:
+            return  # damaged, which is reported when it is read
+        rest = decompressor.unconsumed_tail
+    if size > limit:
+        raise too_large(f"the file expands to more than {limit:,} bytes", path)
 
 
 def _write(documents: Iterable[Document], path: Path) -> int:

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
 from onoma.errors import DataError
-from onoma.files import BYTE_ORDER_MARK, open_bytes, open_text, read_lines
+from onoma.files import BYTE_ORDER_MARK, max_bytes, open_bytes, open_text, read_lines, too_large
+from onoma.structured import check_json, invalid_json, parse_json
 
 _CHUNK = 1 << 20
-_MAX_ITEM_LENGTH = 1 << 28
 _SPACE = re.compile(r"[ \t\n\r]*")
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _DECODER = json.JSONDecoder()
 
 JSON_FIX = "write one JSON object on each line, or one JSON array of objects"
@@ -39,38 +38,9 @@ def _is_array(path: Path) -> bool:
     return head.lstrip().startswith(b"[")
 
 
-def parse(source: str, path: Path, line: int = 1, fix: str = JSON_FIX) -> Any:
+def parse(source: str, path: Path, line: int = 1) -> Any:
     """The value of one JSON text that starts on a line of a file; a DataError if it is not valid."""
-    try:
-        value = json.loads(source)
-    except (ValueError, RecursionError) as error:
-        _raise_invalid(error, path, line, fix)
-    _check_characters(value, source, path, line)
-    return value
-
-
-def _raise_invalid(error: Exception, path: Path, line: int, fix: str = JSON_FIX) -> NoReturn:
-    if isinstance(error, json.JSONDecodeError):
-        line += error.lineno - 1
-        message = f"this is not valid JSON at character {error.colno} of the line ({error.msg})"
-    elif isinstance(error, RecursionError):
-        message = "the JSON is nested too deeply"
-    else:  # a number with thousands of digits
-        message = f"this is not valid JSON ({error})"
-    raise DataError(message, path=path, line=line, fix=fix) from None
-
-
-def _check_characters(value: Any, source: str, path: Path, line: int) -> None:
-    r"""Refuse unpaired surrogates such as "\ud83d": JSON allows them, but UTF-8 files cannot contain them."""
-    if not _SURROGATE.search(source):
-        return
-    try:
-        json.dumps(value, ensure_ascii=False).encode("utf-8")
-    except RecursionError as error:
-        _raise_invalid(error, path, line)
-    except UnicodeEncodeError:
-        message = "a \\u escape is an unpaired surrogate, which is not a character"
-        raise DataError(message, path=path, line=line, fix="correct or remove the escape") from None
+    return parse_json(source, path, line, JSON_FIX)
 
 
 class _ArrayScanner:
@@ -129,13 +99,22 @@ class _ArrayScanner:
             try:
                 value, end = _DECODER.raw_decode(self.buffer, self.position)
                 break
-            except (ValueError, RecursionError) as error:
-                if self.ended or len(self.buffer) - self.position > _MAX_ITEM_LENGTH:
-                    # positions in `error` count from the start of the buffer, so the item is parsed again by itself
-                    parse(self.buffer[self.position :], self.path, line)
-                    raise AssertionError("the item is valid by itself") from error
+            except RecursionError as error:
+                raise invalid_json(error, self.path, line, JSON_FIX) from None
+            except ValueError as error:
+                self._check_unfinished(error, line)
             self._fill()
         source = self.buffer[self.position : end]
-        _check_characters(value, source, self.path, line)
+        check_json(value, source, self.path, line, JSON_FIX)
         self._advance(end)
         return line, value
+
+    def _check_unfinished(self, error: ValueError, line: int) -> None:
+        """Raise an error for an item that is not valid, unless it may be valid with more of the file."""
+        if self.ended:
+            # positions in `error` count from the start of the buffer, so the item is parsed again by itself
+            parse(self.buffer[self.position :], self.path, line)
+            raise AssertionError("the item is valid by itself") from error
+        if len(self.buffer) - self.position > max_bytes():
+            message = f"the object that starts here is damaged, or has more than {max_bytes():,} characters"
+            raise too_large(message, self.path, line) from None

@@ -11,7 +11,7 @@ from pathlib import Path
 from onoma.data.formats import brat, conll, docbin, doccano, gliner, jsonl, pubtator, tokens
 from onoma.data.formats.base import Format
 from onoma.entities import Document
-from onoma.errors import DataError, OnomaError
+from onoma.errors import DataError, OnomaError, TooLargeError
 from onoma.files import plain_suffix, require_storage
 
 FORMATS: dict[str, Format] = {
@@ -66,6 +66,8 @@ def _has_known_extension(path: Path) -> bool:
 def _sniffs(form: Format, path: Path) -> bool:
     try:
         return form.sniff(path)
+    except TooLargeError:
+        raise
     except DataError:  # damaged or in another format; if the extension selects this format, its reader will report it
         return False
 

@@ -16,6 +16,7 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer
 from transformers.utils import logging as transformers_logging
 
 from onoma.errors import OnomaError
+from onoma.files import require_storage
 from onoma.inputs.tokenizer import normalize_unknown_signs
 from onoma.models.hub import looks_like_hub_name
 from onoma.systems.blocks.cuda_graphs import GraphedFunction
@@ -23,24 +24,31 @@ from onoma.systems.blocks.families import layer_names
 from onoma.systems.blocks.transformer import Transformer
 
 ENCODER_FOLDER = "encoder"
+GET_AN_ENCODER = "give a folder with config.json, the weights and the tokenizer of an encoder"
+
+_NO_CODE = {"trust_remote_code": False}
+"""For everything that transformers loads: without it, it asks on stdin whether to run Python files of the folder."""
 
 
 def load_encoder(name: str | os.PathLike[str]) -> nn.Module:
     """The pretrained encoder of a hub name or folder, without its pooling layer."""
     with _loading_errors(name), quiet_loading():
-        return _without_pooler(AutoModel.from_pretrained(name, dtype=torch.float32))
+        return _without_pooler(AutoModel.from_pretrained(name, dtype=torch.float32, **_NO_CODE))
 
 
 def empty_encoder(folder: str | os.PathLike[str]) -> nn.Module:
     """An untrained encoder of the architecture that a model folder describes."""
-    config = AutoConfig.from_pretrained(Path(folder) / ENCODER_FOLDER)
-    return _without_pooler(AutoModel.from_config(config))  # type: ignore[no-untyped-call]
+    path = Path(folder) / ENCODER_FOLDER
+    with _loading_errors(path, "save or download the model again"), quiet_loading():
+        require_storage(path / "config.json")
+        config = AutoConfig.from_pretrained(path, **_NO_CODE)
+        return _without_pooler(AutoModel.from_config(config, **_NO_CODE))  # type: ignore[no-untyped-call]
 
 
 def save_tokenizer(encoder_name: str, folder: str | os.PathLike[str]) -> None:
     """Write the encoder's tokenizer.json into a model folder, with normalisation of signs that it does not know."""
     with _loading_errors(encoder_name):
-        tokenizer = AutoTokenizer.from_pretrained(encoder_name)
+        tokenizer = AutoTokenizer.from_pretrained(encoder_name, **_NO_CODE)
     tokenizer.save_pretrained(folder)
     path = Path(folder) / "tokenizer.json"
     if not path.is_file():
@@ -51,15 +59,19 @@ def save_tokenizer(encoder_name: str, folder: str | os.PathLike[str]) -> None:
 
 
 @contextmanager
-def _loading_errors(name: str | os.PathLike[str]) -> Iterator[None]:
+def _loading_errors(name: str | os.PathLike[str], fix: str = GET_AN_ENCODER) -> Iterator[None]:
     if not os.path.isdir(name) and not (looks_like_hub_name(str(name)) or re.fullmatch(r"[\w.-]+", str(name))):
         raise OnomaError(f"there is no encoder folder {str(name)!r}. Fix: check the path, or give a hub name")
     try:
         yield
-    except (OSError, ValueError) as error:
-        reason = str(error).strip().splitlines()[0]
+    except (OnomaError, ModuleNotFoundError):
+        raise
+    except Exception as error:  # damaged files make transformers raise almost anything
+        reason = str(error).strip().split("\n")[0] or type(error).__name__
+        if "trust_remote_code" in str(error):
+            reason = "it needs Python code that is stored with it, which Onoma never runs"
+            fix = "use an encoder of a type that transformers knows"
         if os.path.isdir(name):
-            fix = "give a folder with config.json, the weights and the tokenizer of an encoder"
             raise OnomaError(f"cannot load the encoder {str(name)!r} ({reason}). Fix: {fix}") from error
         raise OnomaError(
             f"there is no folder {str(name)!r}, and no encoder of this name on the hub can be loaded ({reason}). "
@@ -87,6 +99,15 @@ def _without_pooler(encoder: Any) -> nn.Module:
         encoder.pooler = None
     module: nn.Module = encoder
     return module
+
+
+def max_positions(encoder: nn.Module) -> int | None:
+    """The most tokens that an encoder can read at once; None if its positions are not numbered."""
+    for name, module in encoder.named_modules():
+        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
+            unused = 0 if module.padding_idx is None else module.padding_idx + 1  # RoBERTa counts from there
+            return module.num_embeddings - unused
+    return None
 
 
 def mean_pool(states: Tensor, mask: Tensor) -> Tensor:

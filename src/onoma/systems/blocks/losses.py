@@ -7,7 +7,13 @@ from torch import Tensor
 
 
 def contrastive_loss(
-    sim: Tensor, anchor: Tensor | None, gold: Tensor, candidate: Tensor, known: Tensor
+    sim: Tensor,
+    anchor: Tensor | None,
+    gold: Tensor,
+    candidate: Tensor,
+    known: Tensor,
+    *,
+    present_only: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """InfoNCE with a learned threshold: the two terms of BINDER's equations 5 and 9 (or 6, 7 and 8 for positions).
 
@@ -23,8 +29,9 @@ def contrastive_loss(
         sim: similarities (windows, types, places).
         anchor: similarity of the threshold (windows, types), or None to learn no threshold.
         gold: places that are mentions of the type (windows, types, places).
-        candidate: places that exist (windows, 1, places).
+        candidate: places that are mentions or negatives (windows, 1, places) or (windows, types, places).
         known: types that are annotated in the window (windows, types).
+        present_only: the threshold term is only that of types with a mention in the window.
 
     Returns:
         The mean entity term over gold places and the mean threshold term over pairs (0 without an anchor).
@@ -38,7 +45,7 @@ def contrastive_loss(
     entity = _masked_mean(term, positives)
     if anchor is None:
         return entity, sim.new_zeros(())
-    return entity, _masked_mean(against - anchor, known)
+    return entity, _masked_mean(against - anchor, known & gold.any(-1) if present_only else known)
 
 
 def focal_loss(margin: Tensor, gold: Tensor, candidate: Tensor, known: Tensor, gamma: float) -> Tensor:
@@ -66,6 +73,39 @@ def narrow_type_loss(narrow: Tensor, broad: Tensor) -> Tensor:
     gradient: if it were pushed down, the broad type would be missed when it is asked for alone.
     """
     return torch.nn.functional.softplus(1 + broad.detach() - narrow).sum() / max(len(narrow), 1)
+
+
+def supervised_contrastive_loss(
+    vectors: Tensor,
+    labels: Tensor,
+    temperature: float,
+    *,
+    anchors: Tensor | None = None,
+    positive_in_denominator: bool = True,
+) -> Tensor:
+    """Instances of one label attract each other and repel others (Khosla et al., 2020; SCL-RAI, equations 8 and 9):
+
+        loss = mean over anchors i of  1 / (N_i - 1) Σ_(j ≠ i, same label) -log( exp(s_ij) / Σ_n exp(s_in) )
+
+    with cosine similarities s divided by the temperature. n runs over the instances of other labels and, with
+    `positive_in_denominator`, over j. Instances without another one of their label are no anchors.
+
+    Args:
+        vectors: (instances, size).
+        labels: (instances,).
+        anchors: which instances are anchors (instances,); None: all.
+    """
+    unit = torch.nn.functional.normalize(vectors, dim=-1)
+    sim = unit @ unit.T / temperature
+    same = labels[:, None] == labels
+    positives = same & ~torch.eye(len(labels), dtype=torch.bool, device=labels.device)
+    against = torch.logsumexp(sim.masked_fill(same, -torch.inf), dim=1, keepdim=True)
+    against = against.clamp(min=-1e4)  # finite if all instances have one label
+    log_ratio = (torch.logaddexp(sim, against) if positive_in_denominator else against) - sim
+    counts = positives.sum(1)
+    per_anchor = log_ratio.masked_fill(~positives, 0.0).sum(1) / counts.clamp(min=1)
+    chosen = (counts > 0) & (same.sum(1) < len(labels))
+    return _masked_mean(per_anchor, chosen if anchors is None else chosen & anchors)
 
 
 def _masked_mean(values: Tensor, mask: Tensor) -> Tensor:

@@ -1,0 +1,37 @@
+"""The options of SCL-RAI: the parts that its paper switches on and off, and our additions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from onoma.errors import OnomaError
+
+DATASTORE_FILE = "datastore.json"
+"""The artifact that holds the centre of each label."""
+
+
+@dataclass(frozen=True, slots=True)
+class SclRaiOptions:
+    """Options of an SCL-RAI model; the defaults are the paper's full model with negative sampling."""
+
+    vector_size: int = 256  # of the span vectors r
+    dropout: float = 0.4
+    max_width: int = 30  # words of the longest span that is proposed
+    max_train_width: int | None = None  # words of the longest span in training; None: no limit, as in the paper
+    negative_sampling: Literal["none", "uniform", "weighted"] = "uniform"  # which unlabelled spans are negatives
+    negative_rate: float = 0.35  # sampled negatives per word
+    contrast_weight: float = 0.1  # λ of equation 10; 0: cross-entropy only
+    temperature: float = 0.1  # τ of equation 9
+    contrast_non_entities: bool = True  # whether non-entity spans are a class of their own in equation 8
+    positive_in_denominator: bool = False  # True: the usual supervised contrastive loss; False: equation 9 as printed
+    retrieval_weight: float = 0.5  # α of equation 16; 0: no retrieval
+    retrieval_temperature: float = 1.0  # of the softmax in equation 14; the paper has none
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.contrast_weight < 1 and 0 <= self.retrieval_weight <= 1):
+            raise OnomaError("contrast_weight must be in [0, 1) and retrieval_weight in [0, 1]")
+        if self.temperature <= 0 or self.retrieval_temperature <= 0 or self.negative_rate < 0:
+            raise OnomaError("temperature and retrieval_temperature must be above 0, negative_rate at least 0")
+        if not 0 <= self.dropout < 1 or self.vector_size < 1 or self.max_width < 1:
+            raise OnomaError("dropout must be in [0, 1), vector_size and max_width at least 1")

@@ -1,0 +1,97 @@
+"""SCL-RAI run by PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Self
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+
+from onoma.decoding.proposals import Proposals
+from onoma.entities import EntityType
+from onoma.inputs.batches import Batch
+from onoma.inputs.tokenizer import WordTokenizer
+from onoma.labels.type_cache import TypeCache
+from onoma.models.config import ModelConfig
+from onoma.models.folder import ModelFolder
+from onoma.systems.base import RuntimeSettings, margin_of, scores_of
+from onoma.systems.blocks.torch_runtime import TorchRuntime
+from onoma.systems.scl_rai.model import SclRai, WordStates
+from onoma.systems.scl_rai.options import DATASTORE_FILE
+from onoma.systems.scl_rai.retrieval import DataStore, margins
+
+
+class TorchSclRai(TorchRuntime):
+    """A trained SCL-RAI on a device."""
+
+    model: SclRai
+
+    def __init__(
+        self,
+        model: SclRai,
+        config: ModelConfig,
+        tokenizer: WordTokenizer,
+        cache: TypeCache | None = None,
+        store: DataStore | None = None,
+    ) -> None:
+        super().__init__(model, config, tokenizer, cache)
+        self.store = store
+        self.labels = frozenset(config.types)
+        self.type_numbers = {name: number for number, name in enumerate(config.types)}
+
+    @classmethod
+    def load(cls, folder: ModelFolder, settings: RuntimeSettings) -> Self:
+        """Load a model folder."""
+        runtime = super().load(folder, settings)
+        runtime.store = DataStore.load(folder)
+        return runtime
+
+    def artifacts(self) -> dict[str, bytes]:
+        """The data store, if there is one."""
+        return {} if self.store is None else {DATASTORE_FILE: self.store.to_bytes()}
+
+    def with_style(self, corpus: str | None) -> Self:
+        """SCL-RAI has no styles: the same model."""
+        return self
+
+    def type_text(self, entity_type: EntityType) -> str:
+        """Types are known by name."""
+        return entity_type.name
+
+    def encode_types(self, types: Sequence[EntityType]) -> NDArray[np.float32]:
+        """The number of each type."""
+        return np.array([[self.type_numbers[one.name]] for one in types], np.float32)
+
+    @torch.inference_mode()
+    def propose(self, batch: Batch, query: NDArray[np.float32], floor: float) -> Proposals:
+        """The spans whose score for a type reaches `floor`."""
+        self.eval()
+        ids, mask, first, last = self.copy((batch.ids, batch.mask, batch.first, batch.last))
+        with self.autocast():
+            states = self.model.word_states(ids, mask, first, last)
+        scores = self._scores(states)
+        words, widths = scores.shape[1:3]
+        inside = np.arange(words)[:, None] + np.arange(widths) < batch.words[:, None, None]
+        window, start, extent = np.nonzero(inside)
+        logits, similarity = np.split(scores[inside], 2, axis=-1)
+        margin = margins(logits, similarity, self.store, self.model.options)[:, query[:, 0].astype(np.int64)]
+        row, kind = np.nonzero(margin >= margin_of(floor, self.config))
+        score = scores_of(margin[row, kind], self.config)
+        return Proposals(window[row], start[row], start[row] + extent[row], kind, score)
+
+    def _scores(self, states: WordStates) -> NDArray[np.float32]:
+        """Logits and similarities to centres, width by width: (windows, words, widths, 2 · labels)."""
+        model, words = self.model, states.first.shape[1]
+        centres = None if self.store is None else torch.as_tensor(self.store.centres, device=self.device)
+        parts = []
+        for width in range(1, min(model.options.max_width, words) + 1):
+            with self.autocast():
+                vectors = model.vectors_of_width(states, width)
+                logits = model.label_scores(vectors).float()
+            unit = F.normalize(vectors.float(), dim=-1)
+            similarity = torch.zeros_like(logits) if centres is None else unit @ centres.T
+            parts.append(F.pad(torch.cat([logits, similarity], dim=-1), (0, 0, 0, width - 1)))
+        return np.asarray(torch.stack(parts, dim=2).cpu().numpy(), np.float32)
