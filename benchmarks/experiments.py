@@ -59,7 +59,8 @@ class Run:
     encoder: str
     recipe: str  # below recipes/
     changes: tuple[str, ...] = ()
-    after: str | None = None  # the run whose model it starts from (few-shot), or whose detector it takes
+    after: str | None = None  # the run whose model it needs: to start from (few-shot), or as the value of `after_key`
+    after_key: str = "parts.detector"
     few_shot: FewShot | None = None
     variants: tuple[Variant, ...] = ()
 
@@ -79,7 +80,8 @@ def add_arguments(parser: argparse.ArgumentParser, encoders: Sequence[str] = ENC
 def run_all(runs: Sequence[Run], arguments: argparse.Namespace) -> dict[Run, dict[str, Any]]:
     """Run processes side by side, each after the one that it needs; the metrics of those that are finished."""
     deadline = time.monotonic() + arguments.seconds
-    waiting, running, ended = list(runs), {}, set()
+    waiting, ended = list(runs), set()
+    running: dict[Run, subprocess.Popen[bytes]] = {}
     arguments.runs.mkdir(parents=True, exist_ok=True)
     while waiting or running:
         late = time.monotonic() >= deadline
@@ -135,7 +137,7 @@ def _start(run: Run, arguments: argparse.Namespace) -> subprocess.Popen[bytes]:
     changes = [f"encoder={encoder}", "training.checkpoints=false", *run.changes, *arguments.set]
     model = str(arguments.runs / run.after / "model") if run.after else None
     if model is not None and run.few_shot is None:
-        changes.append(f"parts={{detector: {json.dumps(model)}}}")
+        changes.append(f"{run.after_key}={json.dumps(model)}")
     few = run.few_shot
     job = {
         "recipe": str(ROOT / "recipes" / run.recipe),

@@ -24,8 +24,9 @@ from typer.main import get_command
 from onoma.cli import app
 from onoma.models.config import FORMAT, ModelConfig, RoutedConfig
 from onoma.systems.binder.options import BinderOptions
+from onoma.systems.scl_rai.options import SclRaiOptions
 from onoma.systems.suner.options import SunerOptions
-from onoma.training.recipe import CorpusRecipe, DataRecipe, Recipe, TrainingRecipe, load_recipe
+from onoma.training.recipe import CorpusRecipe, DataRecipe, Recipe, RelabelRecipe, TrainingRecipe, load_recipe
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -282,13 +283,19 @@ def dataclass_defaults(kind: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("heading", "model"),
-    [("Top level", Recipe), ("data", DataRecipe), ("data.corpora", CorpusRecipe), ("training", TrainingRecipe)],
+    [
+        ("Top level", Recipe),
+        ("data", DataRecipe),
+        ("data.corpora", CorpusRecipe),
+        ("data.relabel", RelabelRecipe),
+        ("training", TrainingRecipe),
+    ],
 )
 def test_every_key_of_a_recipe_is_documented(heading: str, model: type[BaseModel]) -> None:
     check_defaults(table(DOCS / "reference/recipes.md", heading), recipe_defaults(model))
 
 
-@pytest.mark.parametrize(("page", "options"), [("binder", BinderOptions), ("suner", SunerOptions)])
+@pytest.mark.parametrize(("page", "options"), [("binder", BinderOptions), ("suner", SunerOptions), ("scl-rai", SclRaiOptions)])
 def test_every_option_of_a_system_is_documented(page: str, options: Any) -> None:
     check_defaults(table(DOCS / f"systems/{page}.md", "Options"), dataclass_defaults(options))
 

@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -28,6 +29,7 @@ from onoma.inputs.packing import PackedTexts
 from onoma.labels.translation import TRANSLATIONS_FILE
 from onoma.models.config import ModelConfig, Route, RoutedConfig, load_config
 from onoma.models.export import write_translations
+from onoma.systems import base
 from onoma.text import cut_windows, segment, sentence_starts
 from tiny import TYPES, documents
 
@@ -706,3 +708,16 @@ repr(ner), ner.config, ner.styles, ner.runtime
 assert opened == {"default": 1, "en": 1, "zh": 1}, opened
 """
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_a_thousand_labels_at_threshold_0_take_little_memory(ner: Extractor, monkeypatch: pytest.MonkeyPatch) -> None:
+    labels, text = [f"person {number}" for number in range(1000)], "Tom flew to Paris . " * 100
+    results, peaks = [], []
+    for limit in (10**9, base.MANY_PROPOSALS):  # all proposals are kept, or the best label of each span
+        monkeypatch.setattr(base, "MANY_PROPOSALS", limit)
+        tracemalloc.start()
+        results.append(ner.extract(text, labels, threshold=0.0, batch_size=1))
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert results[0] == results[1] != []
+    assert peaks[1] < peaks[0] / 4

@@ -5,18 +5,25 @@ from __future__ import annotations
 import gzip
 import lzma
 import os
+import stat
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from onoma.errors import DataError
+from onoma.errors import DataError, OnomaError, TooLargeError
 from onoma.files import (
     FILE_SIGNATURES,
+    MAX_MEGABYTES,
     atomic_folder,
     atomic_path,
     atomic_write,
     atomic_write_bytes,
     describe_binary,
+    max_bytes,
+    max_expanded_bytes,
     open_text,
     plain_suffix,
     read_bytes,
@@ -267,7 +274,7 @@ def test_a_null_byte_is_a_sign_of_a_binary_file() -> None:
     [
         (b"%PDF-1.7\n\xe2\xe3\xcf\xd3", "a PDF document"),
         ("\ufeffTom flew.".encode("utf-16-le"), "text in UTF-16"),
-        (gzip.compress(b"Tom"), "a gzip file without the suffix .gz"),
+        (gzip.compress(b"Tom", mtime=0), "a gzip file without the suffix .gz"),
         (lzma.compress(b"Tom"), "an xz file without the suffix .xz"),
     ],
 )
@@ -289,3 +296,120 @@ def test_binary_files_with_valid_utf8_are_refused_only_on_request(tmp_path: Path
     compressed = tmp_path / "paper.txt.gz"
     compressed.write_bytes(gzip.compress(b"%PDF-1.7"))
     refuse_binary(compressed)  # the compressed bytes say nothing about the content
+
+
+# --- limits on memory
+
+BOMB_BYTES = 20_000_000
+
+
+@pytest.fixture
+def bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, bytes], Path]:
+    """Writes a file of millions of equal bytes, compressed if its name says so, where files may have one megabyte."""
+    monkeypatch.setenv(MAX_MEGABYTES, "1")
+
+    def write(name: str, unit: bytes) -> Path:
+        content = unit * (BOMB_BYTES // len(unit))
+        packed = {".xz": lzma.compress, ".gz": gzip.compress}.get(Path(name).suffix, bytes)(content)
+        (tmp_path / name).write_bytes(packed)
+        return tmp_path / name
+
+    return write
+
+
+@pytest.mark.parametrize("name", ["a.txt.xz", "a.txt.gz"])
+@pytest.mark.parametrize("unit", [b"x", b"short lines\n"])
+def test_a_decompression_bomb_is_refused_before_it_fills_the_memory(
+    bomb: Callable[[str, bytes], Path], name: str, unit: bytes
+) -> None:
+    path = bomb(name, unit)
+    for read in (lambda: sum(1 for _ in read_lines(path)), lambda: read_bytes(path), lambda: _read_text(path)):
+        with (
+            little_memory(),
+            pytest.raises(TooLargeError, match=r"more than [1-4],\d{3},\d{3} bytes.*Fix: .*ONOMA_MAX_MEGA") as caught,
+        ):
+            read()
+        assert caught.value.path == path
+
+
+@contextmanager
+def little_memory() -> Iterator[None]:
+    """The block must need less memory than half of a bomb."""
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < BOMB_BYTES / 2
+    finally:
+        tracemalloc.stop()
+
+
+def _read_text(path: Path) -> str:
+    with open_text(path) as file:
+        return file.read()
+
+
+def test_an_endless_line_is_refused_before_it_fills_the_memory(bomb: Callable[[str, bytes], Path]) -> None:
+    path = bomb("a.txt", b"x")
+    message = r"line 1: the line has more than 1,000,000 bytes.*ONOMA_MAX_MEGABYTES"
+    with little_memory(), pytest.raises(TooLargeError, match=message):
+        list(read_lines(path))
+
+
+def test_the_limit_can_be_raised(bomb: Callable[[str, bytes], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    path = bomb("a.txt.gz", b"x")
+    monkeypatch.setenv(MAX_MEGABYTES, "20")
+    assert [len(line) for _, line in read_lines(path)] == [BOMB_BYTES]
+
+
+def test_large_compressed_files_may_expand_as_text_usually_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(MAX_MEGABYTES, "1")
+    assert max_expanded_bytes(10) == 1_000_000
+    assert max_expanded_bytes(10_000_000_000) == 1_000_000_000_000
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "1.5", "many", "²", "9" * 30])
+def test_a_limit_that_is_not_a_number_of_megabytes_is_explained(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(MAX_MEGABYTES, value)
+    with pytest.raises(OnomaError, match="ONOMA_MAX_MEGABYTES must be a number of megabytes"):
+        max_bytes()
+
+
+# --- access rights and names
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o444, 0o664])
+@pytest.mark.parametrize("name", ["secret.jsonl", "secret.jsonl.gz"])
+def test_a_file_that_is_overwritten_keeps_its_mode(tmp_path: Path, mode: int, name: str) -> None:
+    path = tmp_path / name
+    path.touch()
+    path.chmod(mode)
+    with atomic_write(path) as file:
+        file.write("new")
+        (part,) = tmp_path.glob(".*.part")
+        assert not stat.S_IMODE(part.stat().st_mode) & 0o077  # nobody else can read the new file meanwhile
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+    assert list(read_lines(path)) == [(1, "new")]
+
+
+def test_new_files_have_the_usual_mode(tmp_path: Path) -> None:
+    (tmp_path / "usual").touch()
+    with atomic_write(tmp_path / "new") as file:
+        file.write("new")
+    assert (tmp_path / "new").stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
+@pytest.mark.parametrize("name", ["n" * 300, "a/" * 3000, "a\0b"])
+def test_names_that_no_file_can_have_are_data_errors(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    with pytest.raises(DataError, match="Fix: "):
+        read_bytes(path)
+    for write in (atomic_write, atomic_folder):
+        with pytest.raises(DataError, match="Fix: "), write(path):
+            raise AssertionError("found only when all is written")
+
+
+def test_a_file_in_place_of_a_folder_is_explained(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    message = r"this is a file, but a folder.*Fix: give a new folder"
+    with pytest.raises(DataError, match=message), atomic_folder(tmp_path / "file"):
+        pass

@@ -6,6 +6,7 @@ string (Unicode code points), and `end` is exclusive.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Real
@@ -200,6 +201,7 @@ class Corpus:
     name: str
     documents: Sequence[Document]
     types: tuple[EntityType, ...] = ()
+    _label_set: frozenset[str] = field(default=frozenset(), init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "documents", tuple(self.documents))
@@ -209,10 +211,10 @@ class Corpus:
             object.__setattr__(self, "types", tuple(EntityType(name) for name in sorted(asked)))
         object.__setattr__(self, "types", tuple(self.types))
         names = [entity_type.name for entity_type in self.types]
-        if len(set(names)) != len(names):
-            raise OnomaError(
-                f"corpus {self.name!r} lists a type twice: {sorted({n for n in names if names.count(n) > 1})}"
-            )
+        object.__setattr__(self, "_label_set", frozenset(names))
+        if len(self._label_set) != len(names):
+            twice = sorted(name for name, count in Counter(names).items() if count > 1)
+            raise OnomaError(f"corpus {self.name!r} lists a type twice: {twice}")
         unknown = used.difference(names)
         if unknown:
             raise OnomaError(f"corpus {self.name!r} has mentions of types outside its inventory: {sorted(unknown)}")
@@ -236,4 +238,4 @@ class Corpus:
 
     def annotated(self, document: Document) -> frozenset[str]:
         """The labels whose annotation is complete in a document."""
-        return frozenset(self.labels) if document.annotated is None else document.annotated
+        return self._label_set if document.annotated is None else document.annotated

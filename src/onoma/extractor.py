@@ -5,26 +5,27 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import tee
 from pathlib import Path
-from threading import Lock
 from typing import NamedTuple, TypedDict, Unpack, overload
 
 import numpy as np
 
-from onoma.decoding.decode import decode
+from onoma.decoding.decode import best_labels, decode
 from onoma.decoding.overlap import Overlap, check_overlap
 from onoma.decoding.proposals import Proposals
 from onoma.entities import Document, Entity, EntityType
-from onoma.errors import OnomaError
+from onoma.errors import DataError, OnomaError
 from onoma.files import atomic_folder
 from onoma.inputs.packing import PackedTexts, WindowedTexts, chunk_texts
 from onoma.labels.parsing import Labels, Threshold, Thresholds, parse_labels, resolve_thresholds
 from onoma.labels.routing import ScriptRouter
 from onoma.labels.translation import LabelTranslator
-from onoma.models.config import ModelConfig
+from onoma.locks import ForkSafeLock
+from onoma.models.config import CONFIG_FILE, ModelConfig
 from onoma.models.folder import ONNX_FILE, ModelFolder, RoutedFolder, open_folder, open_single
 from onoma.models.hub import EMBEDDED, upload
 from onoma.systems.base import Backend, Query, Runtime, RuntimeSettings, propose
@@ -82,14 +83,43 @@ def _load_model(folder: ModelFolder, settings: _LoadSettings) -> LoadedModel:
         backend = "onnx" if folder.has(ONNX_FILE) else "torch"
     if backend not in ("onnx", "torch"):
         raise OnomaError(f"there is no backend {backend!r}; the backends are auto, onnx and torch")
-    try:
-        runtime = get_system(folder.config.system).runtime(
+    system = get_system(folder.config.system)
+    with _loading_errors(folder, backend):
+        runtime = system.runtime(
             folder, RuntimeSettings(backend, settings.device, settings.threads, settings.cache_dir)
         )
+        _check(runtime, folder)
+    return LoadedModel(folder, runtime, LabelTranslator(folder.path, folder.config.language))
+
+
+def _check(runtime: Runtime, folder: ModelFolder) -> None:
+    try:
+        runtime.check()
+    except DataError:
+        raise
+    except OnomaError as error:
+        raise DataError(str(error), path=folder.path, fix="save or download the model again") from None
+
+
+@contextmanager
+def _loading_errors(folder: ModelFolder, backend: str) -> Iterator[None]:
+    """Raise one OnomaError that names the model for whatever goes wrong when it is loaded."""
+    try:
+        get_system(folder.config.system).parse_options(folder.config.options)
+    except OnomaError as error:
+        raise DataError(str(error), path=folder.path / CONFIG_FILE, fix="save or download the model again") from None
+    try:
+        yield
+    except OnomaError:
+        raise
     except ModuleNotFoundError as error:
         fix = 'pip install "onoma[train]", or export the model to onnx'
         raise OnomaError(f"the {backend} backend needs {error.name}. Fix: {fix}") from error
-    return LoadedModel(folder, runtime, LabelTranslator(folder.path, folder.config.language))
+    except Exception as error:  # files that do not fit together make libraries raise almost anything
+        reason = str(error).strip().split("\n")[0] or type(error).__name__
+        fix = "check the device if you named one, or save or download the model again"
+        message = f"the model cannot be loaded by the {backend} backend ({reason:.300})"
+        raise DataError(message, path=folder.path, fix=fix) from error
 
 
 class Question(NamedTuple):
@@ -127,9 +157,10 @@ class LoadedModel:
         """
         config, (labels, query, thresholds) = self.runtime.config, question
         windowed = WindowedTexts.cut(PackedTexts.pack(texts), self.runtime.tokenizer, config.max_tokens, config.overlap)
+        reduce = None if several_labels else partial(best_labels, labels=labels, catch_all=config.catch_all)
         waiting: list[Proposals] = []
         for windows, end in windowed.sections(SECTION_TOKENS if len(texts) == 1 else None):
-            proposals = propose(windowed, self.runtime, query, thresholds, batch_size, windows)
+            proposals = propose(windowed, self.runtime, query, thresholds, batch_size, windows, reduce)
             if waiting:
                 proposals = Proposals.concatenate([*waiting, proposals])
             if end < len(windowed.packed.words):
@@ -156,7 +187,7 @@ class LazyModel:
     """A model that is loaded when it is first needed. Threads may share it."""
 
     def __init__(self, folder: ModelFolder, load: Callable[[], LoadedModel]) -> None:
-        self.folder, self._load, self._lock = folder, load, Lock()
+        self.folder, self._load, self._lock = folder, load, ForkSafeLock()
         self._loaded: LoadedModel | None = None
 
     def get(self) -> LoadedModel:

@@ -275,6 +275,8 @@ def atomic_path(target: AnyPath) -> Iterator[Path]:
     with _writing_errors(Path(target)):
         path = Path(os.path.realpath(target))  # symbolic links are followed, not replaced
         path.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileNotFoundError):
+            path.lstat()  # a name that is too long is an error now, not when all is written
         temporary = path.with_name(f".{secrets.token_hex(8)}.part")
         try:
             yield temporary

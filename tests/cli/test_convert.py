@@ -112,3 +112,19 @@ def test_sigterm_removes_half_written_files(tmp_path: Path) -> None:
     finally:
         running.kill()
     assert list(tmp_path.iterdir()) == [source]
+
+
+def test_accepted_mentions_are_merged(command: Callable[..., Any], source: Path, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("accept,label,text,document,start,end\nyes,mood,quiet,2,7,12\nno,x,is,2,4,6\n")
+    target = tmp_path / "out.jsonl"
+    outcome = command("convert", source, target, "--merge", tmp_path / "rows.csv")
+    assert outcome.out == f"2 documents written to {target}\n1 mentions added, 0 removed; 0 were there before\n"
+    assert [entity.text for entity in list(read(target))[1].entities] == ["quiet"]
+
+
+def test_a_row_that_does_not_fit_writes_nothing(command: Callable[..., Any], source: Path, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("accept,label,text,document,start,end\nyes,mood,quite,2,7,12\n")
+    outcome = command("convert", source, tmp_path / "out.jsonl", "--merge", tmp_path / "rows.csv")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "rows.csv, line 2: document 2 has 'quiet' there, not 'quite'" in outcome.err
+    assert not (tmp_path / "out.jsonl").exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -74,3 +75,39 @@ def test_a_model_is_not_a_corpus(command: Callable[..., Any], tiny_model: Path) 
     outcome = command("evaluate", tiny_model, "--model", tiny_model)
     assert outcome.code == 2
     assert f"{tiny_model}: the folder contains a model, not documents" in outcome.err
+
+
+def test_predictions_that_the_gold_lacks_are_reviewed_and_merged(
+    command: Callable[..., Any], corpus: Path, tmp_path: Path
+) -> None:
+    whole = documents()[::9]
+    incomplete = [replace(one, entities=one.entities[1:]) for one in whole]
+    write(incomplete, corpus / "test.jsonl")
+    write(whole, tmp_path / "found.jsonl")
+    rows = tmp_path / "missed.csv"
+    outcome = command("evaluate", corpus, "--predictions", tmp_path / "found.jsonl", "--missed", rows)
+    dropped = sum(bool(one.entities) for one in whole)
+    assert f"{dropped} predictions that the gold lacks were written to {rows}" in " ".join(outcome.out.split())
+    content = rows.read_text("utf-8")
+    rows.write_text(content.replace("\n,", "\nboth,", 3), "utf-8")  # the first three
+    test = corpus / "test.jsonl"
+    merged = json.loads(command("convert", test, test, "--merge", rows, "--json").out)
+    assert merged == {"documents": len(whole), "target": str(test), "added": 3, "removed": 0, "present": 0}
+    outcome = command("evaluate", corpus, "--predictions", tmp_path / "found.jsonl", "--json")
+    found = json.loads(outcome.out)["strict"]["micro"]
+    assert found["predicted"] - found["correct"] == dropped - 3
+
+
+def test_missed_predictions_of_a_model_are_counted_for_programs(
+    command: Callable[..., Any], corpus: Path, tiny_model: Path, tmp_path: Path
+) -> None:
+    rows = tmp_path / "missed.jsonl"
+    outcome = command("evaluate", corpus, "--model", tiny_model, "--missed", rows, "--json")
+    assert json.loads(outcome.out)["missed"] == 0
+    assert rows.read_text() == ""
+
+
+def test_the_name_of_the_review_file_is_checked_first(command: Callable[..., Any], corpus: Path) -> None:
+    outcome = command("evaluate", corpus, "--missed", "missed.xlsx")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "name it .csv" in outcome.err

@@ -18,6 +18,7 @@ import yaml
 
 from onoma import Document, __version__
 from onoma.data import write
+from onoma.models.config import ModelConfig
 
 ONOMA = [sys.executable, "-m", "onoma"]
 LATIN = os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "latin-1"}
@@ -106,7 +107,12 @@ def started(*arguments: object, **options: Any) -> Iterator[subprocess.Popen[str
 
 
 @pytest.mark.parametrize(
-    ("number", "code", "message"), [(signal.SIGTERM, TERMINATED, "terminated\n"), (signal.SIGINT, 130, "")]
+    ("number", "code", "message"),
+    [
+        (signal.SIGTERM, TERMINATED, "terminated\n"),
+        (signal.SIGHUP, 128 + signal.SIGHUP, "terminated\n"),
+        (signal.SIGINT, 130, ""),
+    ],
 )
 def test_signals_end_extraction_without_a_traceback(number: signal.Signals, code: int, message: str) -> None:
     arguments = ("extract", "-", "--labels", "city", "--format", "jsonl", "--batch-size", 1)
@@ -120,6 +126,150 @@ def test_signals_end_extraction_without_a_traceback(number: signal.Signals, code
         running.send_signal(number)
         _, errors = running.communicate(timeout=30)
         assert (running.returncode, errors) == (code, message)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_signals_leave_no_half_written_file(number: signal.Signals, tmp_path: Path) -> None:
+    arguments = ("extract", "-", "--labels", "city", "--format", "jsonl", "--batch-size", 1, "--output", "out.jsonl")
+    with started(*arguments, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=tmp_path) as running:
+        assert running.stdin is not None
+        running.stdin.write("Tom flew to Paris.\n")
+        running.stdin.flush()
+        wait_until(lambda: list(tmp_path.glob("*.part")), running)
+        running.send_signal(number)
+        assert running.wait(timeout=30) == 128 + number
+    assert list(tmp_path.iterdir()) == []
+
+
+def wait_until(condition: Callable[[], object], running: subprocess.Popen[str]) -> None:
+    while not condition():
+        assert running.poll() is None
+        time.sleep(0.02)
+
+
+def test_an_ignored_hangup_does_not_end_a_command(tmp_path: Path) -> None:
+    arguments = ("extract", "-", "--labels", "city", "--format", "jsonl", "--output", "out.jsonl")
+    ignore = {"preexec_fn": lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)}  # as nohup does
+    with started(*arguments, stdin=subprocess.PIPE, cwd=tmp_path, **ignore) as running:
+        assert running.stdin is not None
+        running.stdin.write("Tom flew to Paris.\n")
+        running.stdin.flush()
+        wait_until(lambda: list(tmp_path.glob("*.part")), running)
+        running.send_signal(signal.SIGHUP)
+        running.stdin.close()
+        assert running.wait(timeout=30) == 0
+    assert json.loads((tmp_path / "out.jsonl").read_text())["entities"]
+
+
+def in_shell(folder: Path, arguments: str) -> tuple[int, str, str]:
+    command = f"{' '.join(ONOMA)} {arguments}"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, cwd=folder, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+EXTRACT = "extract 'Tom flew to Paris.' --labels city"
+
+
+def test_closed_standard_input_ends_with_2(tmp_path: Path) -> None:
+    code, out, errors = in_shell(tmp_path, "extract - --labels city <&-")
+    assert (code, out) == (2, "")
+    assert errors.startswith("error: standard input is closed. Fix: ")
+    assert in_shell(tmp_path, f"{EXTRACT} --format json <&-")[0] == 0  # it is not needed
+
+
+@pytest.mark.parametrize("output_format", ["table", "json"])
+def test_closed_standard_output_ends_with_2_unless_a_file_is_written(tmp_path: Path, output_format: str) -> None:
+    code, out, errors = in_shell(tmp_path, f"{EXTRACT} --format {output_format} >&-")
+    assert (code, out) == (2, "")
+    assert errors.startswith("error: standard output is closed. Fix: ")
+    assert in_shell(tmp_path, f"{EXTRACT} --format {output_format} --output out >&-") == (0, "", "")
+    assert "Paris" in (tmp_path / "out").read_text()
+
+
+def test_messages_do_not_go_elsewhere_if_standard_error_is_closed(tmp_path: Path) -> None:
+    assert in_shell(tmp_path, "extract missing.txt --labels city --output out 2>&-") == (2, "", "")
+    assert in_shell(tmp_path, f"{EXTRACT} --output out <&- >&- 2>&-") == (0, "", "")
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert "error" not in (tmp_path / "out").read_text()
+
+
+@pytest.mark.parametrize("name", ["n" * 300, "n/" * 3000 + "n", "人" * 200])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("extract", "Tom", "--labels", "city", "--model", "NAME"),
+        ("extract", "Tom", "--types", "NAME"),
+        ("extract", "Tom", "--labels", "city", "--output", "NAME"),
+        ("extract", "NAME.jsonl", "--labels", "city"),
+        ("info", "NAME"),
+        ("convert", "NAME", "out.jsonl"),
+        ("convert", "in.jsonl", "NAME.jsonl"),
+        ("evaluate", "NAME"),
+        ("evaluate", "in.jsonl", "--model", "NAME"),
+        ("tune-thresholds", "NAME", "in.jsonl"),
+        ("export", "NAME", "out"),
+    ],
+)
+def test_over_long_names_exit_with_2(
+    arguments: tuple[str, ...], name: str, command: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_names(tmp_path).rename("in.jsonl")
+    outcome = command(*(one.replace("NAME", name) for one in arguments))
+    assert outcome.code == 2, outcome.err
+    assert outcome.err.startswith("error: ")
+    assert "failed" not in outcome.err
+
+
+@pytest.mark.parametrize("content", ["[" * 40_000, "- " * 40_000, '{"a":' * 40_000])
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        (("extract", "Tom", "--types", "types.yaml"), "types.yaml"),
+        (("info", "corpus"), "corpus/meta.json"),
+        (("info", "corpus"), "corpus/train.jsonl"),
+        (("extract", "Tom", "--labels", "city", "--model", "model"), "model/config.json"),
+        (("train", "recipe.yaml", "--output", "run"), "recipe.yaml"),
+    ],
+)
+def test_deep_nesting_exits_with_2(
+    arguments: tuple[str, ...],
+    name: str,
+    content: str,
+    tmp_path: Path,
+    command: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text(content)
+    if name == "corpus/meta.json":
+        write([Document("Tom")], "corpus/train.jsonl")
+    outcome = command(*arguments)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err.startswith(f"error: {name}")
+    assert "Fix: " in outcome.err
+
+
+ESCAPE = "\x1b]0;owned\x07\x9b31m"
+
+
+def test_escape_sequences_in_labels_and_names_do_not_reach_the_terminal(
+    command: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write([Document.from_spans("Ann sings.", [(0, 3, f"person{ESCAPE}")])] * 2, "train.jsonl")
+    ModelConfig("binder", encoder=f"bert{ESCAPE}", types={f"city{ESCAPE}": ""}).save(tmp_path / "model")
+    for arguments in (
+        ("info", "train.jsonl"),
+        ("info", "model"),
+        ("extract", "Tom", "--labels", f"city{ESCAPE}"),
+        ("extract", f"missing{ESCAPE}.txt", "--labels", "city"),
+    ):
+        outcome = command(*arguments)
+        shown = outcome.out + outcome.err
+        assert "owned" in shown or "x1b" in shown
+        assert not {"\x1b", "\x07", "\x9b"} & set(shown)
 
 
 @pytest.mark.slow

@@ -118,3 +118,21 @@ def test_binary_standard_input_is_refused_with_the_kind_of_file(
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
     with pytest.raises(DataError, match=r"standard input: this is a PDF document, not UTF-8 text\. Fix"):
         texts("-")
+
+
+@pytest.mark.parametrize("by_line", [False, True])
+@pytest.mark.parametrize("unit", [b"x", b"short lines\n"])
+def test_standard_input_without_end_is_refused(by_line: bool, unit: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ONOMA_MAX_MEGABYTES", "1")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(unit * (3_000_000 // len(unit)))))
+    if by_line and unit.endswith(b"\n"):  # each line is a document of its own
+        assert len(texts("-", by_line=True)) == 3_000_000 // len(unit)
+        return
+    with pytest.raises(DataError, match=r"standard input.* more than 1,000,000 .*ONOMA_MAX_MEGABYTES"):
+        texts("-", by_line=by_line)
+
+
+def test_closed_standard_input_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(DataError, match="standard input is closed. Fix: "):
+        texts("-")

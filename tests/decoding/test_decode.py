@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from onoma import OnomaError
-from onoma.decoding import Proposals, decode
-from onoma.decoding.decode import decode_rows
+from onoma.decoding import Overlap, Proposals, decode
+from onoma.decoding.decode import best_labels, decode_rows
 from onoma.inputs.packing import PackedTexts
 from onoma.models.config import CATCH_ALL_LABELS
 
@@ -88,3 +90,20 @@ def test_labels_that_only_contain_a_catch_all_word_rank_as_usual() -> None:
 def test_without_a_list_of_catch_all_labels_all_labels_rank_alike() -> None:
     labels = ["misc", "city"]
     assert [text for text, _ in named(decode(OPERA_ROWS, labels), labels, OPERA)] == ["Oslo Opera House", "Viking Age"]
+
+
+@given(st.integers(0, 10_000), st.sampled_from(["flat", "nested", "any"]), st.booleans())
+def test_the_best_label_of_each_span_is_all_that_decoding_needs(seed: int, overlap: Overlap, coarse: bool) -> None:
+    generator = np.random.default_rng(seed)
+    rows = np.unique(generator.integers(0, (8, 4, 5), (generator.integers(0, 120), 3)), axis=0)  # first, width, type
+    score = generator.random(len(rows)).astype(np.float32)
+    if coarse:  # many equal scores
+        score = np.round(score, 1)
+    proposals = Proposals(np.zeros(len(rows), np.int64), rows[:, 0], rows[:, 0] + rows[:, 1], rows[:, 2], score)
+    labels, catch_all = ["a", "b", "misc", "c", "d"], ["misc"]
+    reduced = best_labels(proposals, labels, catch_all)
+    spans = set(zip(proposals.first.tolist(), proposals.last.tolist(), strict=True))
+    assert len(reduced.first) == len(spans)
+    expected = decode(proposals, labels, overlap=overlap, catch_all=catch_all)
+    found = decode(reduced, labels, overlap=overlap, catch_all=catch_all)
+    assert [column.tolist() for column in found] == [column.tolist() for column in expected]

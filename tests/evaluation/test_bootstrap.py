@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 from onoma import Corpus, Document, Entity, OnomaError
+from onoma.data.joining import join_documents
 from onoma.evaluation import Comparison, bootstrap, paired_bootstrap
+from onoma.evaluation.bootstrap import document_counts, mention_counts, paired_bootstrap_of_runs
+from onoma.evaluation.strict import strict
 
 TEXT = "aa bb cc dd"
 MENTIONS = tuple(Entity(start, start + 2, TEXT[start : start + 2], "x") for start in (0, 3, 6, 9))
@@ -109,6 +112,48 @@ def test_systems_scored_on_different_gold_mentions_are_refused() -> None:
     other = Corpus("other", [Document(TEXT, MENTIONS[1 : 2 + number % 4]) for number in range(10)])
     with pytest.raises(OnomaError, match="same documents"):
         paired_bootstrap(system(0.7, size=10), Comparison.between(other, [[]] * 10))
+
+
+def test_the_mean_f1_of_several_runs_is_compared() -> None:
+    runs = [[system(right, seed=seed) for seed in range(3)] for right in (0.8, 0.7)]
+    counts = [np.stack([document_counts(one) for one in group], axis=1) for group in runs]
+    result = paired_bootstrap_of_runs(*counts)
+    means = [np.mean([strict(one).micro.f1 for one in group]) for group in runs]
+    assert result.f1.value == pytest.approx(means[0] - means[1])
+    assert result.p_value < 0.05
+    assert paired_bootstrap_of_runs(counts[0], counts[0]).p_value == 1.0
+    single = paired_bootstrap_of_runs(counts[0][:, :1], counts[1][:, :1])
+    assert single == paired_bootstrap(runs[0][0], runs[1][0])
+    with pytest.raises(OnomaError, match="same documents"):
+        paired_bootstrap_of_runs(counts[0], counts[1][:-1])
+
+
+def test_counts_of_joined_documents_are_those_of_single_ones() -> None:
+    whole = system(0.7, size=30)
+    joined = join_documents(whole.corpus, max_characters=40)
+    assert 1 < len(joined) < len(whole.corpus)
+    predicted: list[list[Entity]] = [[] for _ in joined]
+    offset = place = 0
+    for number, document in enumerate(whole.corpus):
+        if offset + len(document.text) > len(joined.documents[place].text):
+            offset, place = 0, place + 1
+        rows = np.flatnonzero(whole.predicted.document == number).tolist()
+        for row in rows:
+            start, end = (
+                int(edge[row] - whole.offsets[number]) for edge in (whole.predicted.start, whole.predicted.end)
+            )
+            predicted[place].append(Entity(start + offset, end + offset, document.text[start:end], "x"))
+        offset += len(document.text) + 1
+    counts = mention_counts(Comparison.between(joined, predicted), whole.corpus)
+    assert np.array_equal(counts, document_counts(whole))
+
+
+def test_a_prediction_that_crosses_documents_counts_where_it_starts() -> None:
+    corpus = Corpus("two", [Document(TEXT, MENTIONS[:1]), Document(TEXT, MENTIONS[:1])])
+    joined = join_documents(corpus)
+    crossing = Entity(9, 14, joined.documents[0].text[9:14], "x")
+    counts = mention_counts(Comparison.between(joined, [[crossing]]), corpus)
+    assert counts.tolist() == [[1, 1, 0], [1, 0, 0]]
 
 
 def test_empty_corpora_and_invalid_options_are_errors() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, normalizers, pre_tokenizers
 from tokenizers.models import WordPiece
 
-from onoma import Extractor, OnomaError
+from onoma import EntityType, Extractor, OnomaError, load
 from onoma.inputs.tokenizer import WordTokenizer, normalize_unknown_signs
 from onoma.models.hub import EMBEDDED
 from onoma.text.words import segment
@@ -94,8 +94,22 @@ def test_whole_texts_have_special_tokens_and_are_truncated(loaded: WordTokenizer
 
 def test_half_of_a_surrogate_pair_is_read_as_one_character(ner: Extractor) -> None:
     text = "Tom\ud800 \udc00 flew to Paris ."
-    entities = ner.extract(text, ["city", "\ud800"], threshold={"\ud800": 1.0})
+    entities = ner.extract(text, [EntityType("city", "a town\ud800")])
     assert [(one.start, one.text) for one in entities] == [(text.index("Paris"), "Paris")]
+
+
+@pytest.mark.parametrize("token", ["[CLS]", "[SEP]", "[PAD]", "[UNK]"])
+def test_special_tokens_in_labels_are_plain_text(loaded: WordTokenizer, token: str) -> None:
+    special = loaded.tokenizer.token_to_id(token)
+    (ids,) = loaded.encode([f"{token}: a {token} of people"])
+    assert special is not None
+    assert special not in ids[1:-1]
+    assert len(ids) > 10
+
+
+def test_special_tokens_do_not_match_persons() -> None:
+    entities = load().extract("Tom Hanks flew to Paris.", ["[CLS]", "[SEP]", "[PAD]", "[MASK]"])
+    assert all(one.score < 0.5 for one in entities)
 
 
 def test_a_folder_without_a_tokenizer_is_explained(tmp_path: Path) -> None:

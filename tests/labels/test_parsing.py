@@ -118,6 +118,40 @@ def test_types_from_names_and_descriptions(tmp_path: Path) -> None:
     assert read_types(path) == [EntityType("drug", "a medicine"), EntityType("no", "a refusal"), EntityType("1984")]
 
 
+@pytest.mark.parametrize(
+    "label",
+    [
+        "\ud800",
+        "per\udfffson",
+        "\0",
+        "a\0b",
+        "\u200b",
+        "person\u200b",
+        "\ufeffperson",
+        "\u2060",
+        "\x1b[31mred",
+        "a\tb",
+        "\x9b",
+    ],
+)
+def test_labels_with_characters_that_nobody_sees_are_refused(label: str) -> None:
+    for labels in ([label], {label: "a human being"}, [EntityType(label)]):
+        with pytest.raises(OnomaError, match=r"is not a visible character\. Fix: write the label without it") as caught:
+            parse_labels(labels)
+        assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize("label", ["\u200c", "\u200d \u200c"])
+def test_labels_of_nothing_but_joiners_are_refused(label: str) -> None:
+    with pytest.raises(OnomaError, match="has no visible character"):
+        parse_labels([label])
+
+
+@pytest.mark.parametrize("label", ["می\u200cخواهم", "क्\u200dष", "人名", "C++", "e-mail 📧", "[CLS]", "naïve", "N/A"])
+def test_labels_in_any_script_are_accepted(label: str) -> None:
+    assert parse_labels([label])[0].name == label
+
+
 def test_types_from_a_list(tmp_path: Path) -> None:
     path = tmp_path / "types.yaml"
     path.write_text(

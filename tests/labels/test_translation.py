@@ -48,7 +48,10 @@ def test_without_a_table_labels_stay_as_they_are(tmp_path: Path) -> None:
     assert LabelTranslator(tmp_path, "zh").translate([EntityType("person")]) == (EntityType("person"),)
 
 
-@pytest.mark.parametrize("content", ["{", "[]", '{"person": "人名"}', '{"person": ["人名"]}', '{"person": 3}', '{"a": ["", ""]}', "[" * 50_000])
+@pytest.mark.parametrize(
+    "content",
+    ["{", "[]", '{"person": "人名"}', '{"person": ["人名"]}', '{"person": 3}', '{"a": ["", ""]}', "[" * 50_000],
+)
 def test_a_damaged_table_is_explained(tmp_path: Path, content: str) -> None:
     (tmp_path / TRANSLATIONS_FILE).write_text(content, "utf-8")
     with pytest.raises(OnomaError, match=r"labels\.json.*Fix: save or download the model again"):

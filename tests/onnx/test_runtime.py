@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onoma import EntityType, OnomaError
-from onoma.inputs.batches import bucket_by_length
+from onoma.decoding.proposals import Proposals
+from onoma.inputs.batches import Batch, bucket_by_length
 from onoma.models.config import ModelConfig
 from onoma.models.folder import ModelFolder
 from onoma.onnx.runtime import MAX_BATCH_TOKENS, Floats, Integers, OnnxRuntime
@@ -49,6 +50,9 @@ class CountingRuntime(OnnxRuntime):
 
     def encode_types(self, types: Sequence[EntityType]) -> Floats:
         return self.encode_texts([self.type_text(one) for one in types], self._encode)
+
+    def propose(self, batch: Batch, query: Floats, floor: float) -> Proposals:
+        return Proposals.concatenate([])
 
     def _encode(self, ids: Integers, mask: Integers) -> Floats:
         self.shapes.append(ids.shape)

@@ -129,6 +129,15 @@ def test_train_data_without_mentions_is_an_error(
         prepare_data(load_recipe(recipe_values), tmp_path, tokenizer)
 
 
+def test_train_data_whose_mentions_exceed_every_window_is_an_error(
+    recipe_values: dict[str, Any], tokenizer: WordTokenizer, tmp_path: Path
+) -> None:
+    for split in ("train", "dev"):
+        write([document(f"[person|{'Tom ' * 200}sang] .")], tmp_path / "small" / f"{split}.jsonl")
+    with pytest.raises(OnomaError, match=r"longer than a window of 130 tokens.*Fix: raise max_tokens"):
+        prepare_data(load_recipe(recipe_values), tmp_path, tokenizer)
+
+
 def flip_bytes(content: bytes) -> bytes:
     middle = len(content) // 3
     return content[:middle] + bytes(255 - byte for byte in content[middle : middle + 50]) + content[middle + 50 :]

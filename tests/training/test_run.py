@@ -291,16 +291,16 @@ def test_the_model_is_saved_before_it_is_tested(
     recipe_values: dict[str, Any], data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tests = [one.text for one in load_corpus(data_folder / "small", "test")]
+    evaluate = EvaluationSet.evaluate
 
-    class Failing(EvaluationSet):
-        def evaluate(self, runtime: Runtime) -> dict[str, float]:
-            if [one.text for one in self.corpus] == tests:
-                raise MemoryError
-            return super().evaluate(runtime)
+    def failing(self: EvaluationSet, runtime: Runtime) -> dict[str, float]:
+        if [one.text for one in self.corpus] == tests:
+            raise MemoryError
+        return evaluate(self, runtime)
 
     recipe = short_recipe(recipe_values, training={"checkpoints": True})
     with monkeypatch.context() as patch:
-        patch.setattr("onoma.training.run.EvaluationSet", Failing)
+        patch.setattr(EvaluationSet, "evaluate", failing)
         with pytest.raises(MemoryError):
             train(recipe, output=tmp_path, data=data_folder)
     onoma.load(tmp_path, "torch", "cpu").extract("Tom flew to Paris .", ["city"])

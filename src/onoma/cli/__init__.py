@@ -15,6 +15,7 @@ import typer
 
 from onoma import __version__
 from onoma.cli.bench import bench
+from onoma.cli.compare import compare
 from onoma.cli.convert import convert
 from onoma.cli.evaluate import evaluate
 from onoma.cli.export import export
@@ -22,7 +23,11 @@ from onoma.cli.extract import extract
 from onoma.cli.info import info
 from onoma.cli.train import train
 from onoma.cli.tune_thresholds import tune_thresholds
+from onoma.cli.weak_label import weak_label
 from onoma.errors import OnomaError
+from onoma.text.terminal import printable
+
+_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]  # Windows has no SIGHUP
 
 app = typer.Typer(
     name="onoma",
@@ -34,15 +39,20 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(epilog='Example: onoma extract "Tom flew to Paris." --labels "person, city"')(extract)
-app.command(epilog="Example: onoma train recipes/binder/conll2003.yaml --data data --output runs/conll --set seed=1")(
-    train
-)
+app.command(
+    epilog="Example: onoma train recipes/binder/conll2003.yaml --data data --output runs/conll --set seed=1\n\n"
+    "Example: onoma train --start embedded --data drugs.jsonl --output runs/drugs"
+)(train)
+app.command(
+    epilog="Example: onoma compare binder.yaml suner.yaml --data data/drugs --seeds 0,1,2 --output runs/compare"
+)(compare)
 app.command(epilog="Example: onoma evaluate data/drugs --split test --model runs/drugs")(evaluate)
 app.command("tune-thresholds", epilog="Example: onoma tune-thresholds runs/drugs data/drugs --per-type --write")(
     tune_thresholds
 )
 app.command(epilog="Example: onoma export runs/drugs/model models/drugs --int8")(export)
 app.command(epilog="Example: onoma convert train.conll train.jsonl")(convert)
+app.command("weak-label", epilog="Example: onoma weak-label drugs.txt diseases.tsv news.txt labelled.jsonl")(weak_label)
 app.command(epilog="Examples: onoma info data/drugs, onoma info train.conll --json, onoma info runs/drugs, onoma info")(
     info
 )
@@ -50,7 +60,10 @@ app.add_typer(bench, name="bench")
 
 
 class _Terminated(BaseException):
-    """SIGTERM was received; half-written files are removed on the way out, as after an error."""
+    """SIGTERM or SIGHUP was received; half-written files are removed on the way out, as after an error."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
 
 
 def main() -> NoReturn:
@@ -65,8 +78,8 @@ def main() -> NoReturn:
         sys.exit(1)
     except KeyboardInterrupt:
         _stop("interrupted", 130)
-    except _Terminated:
-        _stop("terminated", 128 + signal.SIGTERM)
+    except _Terminated as received:
+        _stop("terminated", 128 + received.number)
     except Exception as error:
         if os.environ.get("ONOMA_DEBUG"):
             raise
@@ -75,20 +88,34 @@ def main() -> NoReturn:
 
 
 def _prepare() -> None:
+    _fill_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal without UTF-8 shows escapes instead of an error
-    signal.signal(signal.SIGTERM, _terminate)
+    caught = [one for one in _SIGNALS if signal.getsignal(one) is not signal.SIG_IGN]  # as after `nohup`
+    for number in caught:
+        signal.signal(number, _terminate)
     if hasattr(os, "register_at_fork"):  # worker processes end at once
-        os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL))
+        os.register_at_fork(after_in_child=lambda: [signal.signal(number, signal.SIG_DFL) for number in caught])
+
+
+def _fill_closed_streams() -> None:
+    """Reserve the numbers of standard streams that the caller closed, so that no other file gets them."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # which takes the lowest number that is free
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115; None would mean standard output to `print`
 
 
 def _terminate(number: int, frame: object) -> NoReturn:
-    raise _Terminated
+    raise _Terminated(number)
 
 
 def _stop(message: str, code: int) -> NoReturn:
-    print(message, file=sys.stderr)
+    print(printable(message), file=sys.stderr)
     sys.exit(code)
 
 

@@ -38,13 +38,21 @@ def evaluate(
     backend: BackendName = "auto",
     device: Device = None,
     batch_size: BatchSize = 64,
+    missed: Annotated[
+        Path | None,
+        typer.Option(help="File (.csv, .jsonl) for predictions that the gold lacks, to accept or reject."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Score a model, or a file of predictions, on a corpus; all types of the corpus are asked for at once."""
+    from onoma.data.review import check_name, write_candidates
+    from onoma.evaluation.review import missed_candidates
     from onoma.evaluation.runs import open_corpus, render_run, run, score_file
     from onoma.extractor import load
     from onoma.labels.parsing import parse_threshold
 
+    if missed:
+        check_name(missed)
     gold = open_corpus(corpus, split, names=names, language=language, limit=limit)
     if predictions:
         outcome = score_file(predictions, gold, limit)
@@ -54,7 +62,10 @@ def evaluate(
             outcome = run(
                 extractor, gold, threshold=thresholds, overlap=overlap, batch_size=batch_size, on_progress=update
             )
+    written = write_candidates(missed_candidates(gold, outcome.predicted), missed) if missed else 0
     if as_json:
-        print_json(outcome.to_dict())
+        print_json(outcome.to_dict() | ({"missed": written} if missed else {}))
     else:
         show(render_run(outcome))
+        if missed:
+            print(f"{written} predictions that the gold lacks were written to {missed}, the most confident first")

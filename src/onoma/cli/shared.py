@@ -14,6 +14,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from onoma.text.terminal import printable
+
 FORMAT_NAMES = "jsonl, tokens, conll, brat, doccano, gliner, spacy or pubtator"
 SECONDS_BETWEEN_LINES = 10.0
 
@@ -48,9 +50,17 @@ def print_json(value: Any) -> None:
 
 def show(renderable: Any) -> None:
     """Print tables; rich is imported only if there are any."""
-    from rich.console import Console
+    from rich.console import Console, ConsoleOptions
+    from rich.segment import Segment
 
-    Console().print(renderable)
+    class Printable:
+        """The renderable without control characters of labels and names, which a terminal would obey."""
+
+        def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+            for segment in console.render(renderable, options):
+                yield segment if segment.control else segment._replace(text=printable(segment.text))
+
+    Console().print(Printable())
 
 
 def is_main_process() -> bool:
@@ -72,6 +82,19 @@ def progress_bar(total: int | None = None) -> Iterator[Callable[[int], None]]:
     )
 
     columns = (TextColumn("documents"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("", total=total)
+        yield lambda done: progress.update(task, completed=done)
+
+
+@contextmanager
+def text_progress_bar(total: int | None = None) -> Iterator[Callable[[int], None]]:
+    """A progress bar over megabytes of text, with the speed; yields a function that sets the number of bytes done."""
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+    columns = (TextColumn("text"), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("", total=total)

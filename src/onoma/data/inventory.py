@@ -18,6 +18,7 @@ All files of a folder, or of one call, are merged into one inventory.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -228,8 +229,8 @@ class _Draft:
 
 
 def _yaml_files(source: Path) -> list[Path]:
-    files = sorted(source.glob("*.yaml")) if source.is_dir() else [source]
-    if not files or not all(file.is_file() for file in files):
+    files = sorted(source.glob("*.yaml")) if os.path.isdir(source) else [source]
+    if not files or not all(map(os.path.isfile, files)):
         raise DataError("there is no inventory here", path=source, fix="give a YAML file or a folder with *.yaml files")
     return files
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import re
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,7 +17,9 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from onoma.entities import Document, Entity
+from onoma.errors import DataError
 from onoma.files import atomic_write
+from onoma.text.terminal import printable
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -29,8 +30,6 @@ LIGHT, DARK = (70, 86), (45, 26)
 """Saturation and lightness (in percent) of the background of entities, on a light and on a dark page."""
 SECONDS_BETWEEN_TABLES = 5.0
 """How often rows are written while documents are read."""
-
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def write_documents(
@@ -77,7 +76,11 @@ def write_tables(entities: Iterable[tuple[int, Sequence[Entity]]], path: str | o
 
 
 def _open_output(path: str | os.PathLike[str] | None) -> AbstractContextManager[TextIO]:
-    return nullcontext(sys.stdout) if path is None else atomic_write(path)
+    if path is not None:
+        return atomic_write(path)
+    if sys.stdout is None:
+        raise DataError("standard output is closed", fix="name a file to write, or leave standard output open")
+    return nullcontext(sys.stdout)
 
 
 def as_record(document: Document) -> dict[str, Any]:
@@ -120,9 +123,8 @@ def as_table(rows: Sequence[tuple[int, Entity]], *, fixed: bool = False, header:
             column, justify="left" if is_text else "right", overflow="fold", width=width, ratio=1 if is_text else None
         )
     for number, entity in rows:
-        text = " ".join(entity.text.split())  # a mention may contain line breaks
-        text = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)  # a terminal would interpret control characters
-        cells = (str(entity.start), str(entity.end), text, entity.label, f"{entity.score:.2f}")
+        text, label = (printable(" ".join(one.split())) for one in (entity.text, entity.label))  # without line breaks
+        cells = (str(entity.start), str(entity.end), text, label, f"{entity.score:.2f}")
         table.add_row(*[str(number)] * several, *map(Text, cells))  # as Text, brackets are not markup
     return table
 

@@ -13,11 +13,13 @@ from onoma.errors import DataError
 from onoma.files import (
     bounded_lines,
     describe_binary,
+    max_bytes,
     open_text,
     plain_suffix,
     read_lines,
     reading_errors,
     refuse_binary,
+    too_large,
 )
 
 STANDARD_INPUT = "-"
@@ -41,8 +43,7 @@ def read_texts(source: str, *, by_line: bool = False) -> Texts:
     ['Tom flew to Paris.']
     """
     if source == STANDARD_INPUT:
-        lines = _standard_input()
-        return Texts(map(Document, lines)) if by_line else _whole("\n".join(lines))
+        return Texts(map(Document, _standard_input())) if by_line else _whole("\n".join(_bounded_input()))
     path = _as_file(source)
     if path is None:
         return _whole(source)
@@ -74,6 +75,16 @@ def _as_file(source: str) -> Path | None:
 
 def _whole(text: str) -> Texts:
     return Texts(iter([Document(text)]), len(text))
+
+
+def _bounded_input() -> Iterator[str]:
+    """The lines of standard input, which become one text; an error if it does not end."""
+    size, limit = 0, max_bytes()
+    for line in _standard_input():
+        size += len(line) + 1
+        if size > limit:
+            raise too_large(f"the text has more than {limit:,} characters", "standard input")
+        yield line
 
 
 def _standard_input() -> Iterator[str]:

@@ -75,6 +75,28 @@ def decode_rows(
     )
 
 
+def best_labels(proposals: Proposals, labels: Sequence[str], catch_all: Collection[str] = ()) -> Proposals:
+    """The best label of each span, which is all that `decode` needs unless several labels are reported.
+
+    With thousands of types and low thresholds this saves most of the memory, if it is done part by part.
+
+    >>> rows = Proposals(*map(np.array, ([0, 0, 0], [3, 3, 4], [3, 3, 4], [0, 1, 0], [0.2, 0.9, 0.1])))
+    >>> best_labels(rows, ["city", "town"]).type.tolist()
+    [1, 0]
+    """
+    if not len(proposals.first):
+        return proposals
+    first, widths = int(proposals.first.min()), int((proposals.last - proposals.first).max()) + 1
+    span = (proposals.first - first) * widths + proposals.last - proposals.first
+    score = ranking_scores(proposals.score, proposals.type, labels, catch_all)
+    highest = np.full(int(span.max()) + 1, -np.inf, score.dtype)
+    np.maximum.at(highest, span, score)
+    rows = np.flatnonzero(score == highest[span])
+    lowest = np.full(len(highest), len(labels), np.int64)  # of labels with equal scores, the first one
+    np.minimum.at(lowest, span[rows], proposals.type[rows])
+    return proposals.take(rows[proposals.type[rows] == lowest[span[rows]]])
+
+
 def ranking_scores(
     score: NDArray[np.float32], kind: Integers, labels: Sequence[str], catch_all: Collection[str]
 ) -> NDArray[np.float32]:

@@ -12,11 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from onoma.data.joining import SEPARATOR
+from onoma.entities import Corpus
 from onoma.errors import OnomaError
 from onoma.evaluation.columns import Integers
-from onoma.evaluation.comparison import Comparison
+from onoma.evaluation.comparison import Comparison, Mentions
 from onoma.evaluation.strict import strict
 
+_NOT_THE_SAME = "the two systems were not scored on the same documents and gold mentions. Fix: use one corpus for both."
 _CELLS_AT_ONCE = 4_000_000  # numbers drawn at the same time, which limits memory to some tens of megabytes
 
 
@@ -76,19 +79,46 @@ def paired_bootstrap(
     _check(samples, level)
     columns = ((table.offsets, table.gold.start, table.gold.end, table.gold.label) for table in (first, second))
     if not all(map(np.array_equal, *columns)):
-        raise OnomaError(
-            "the two systems were not scored on the same documents and gold mentions. Fix: use one corpus for both."
-        )
-    counts = np.concatenate([document_counts(first), document_counts(second)], axis=1)
+        raise OnomaError(_NOT_THE_SAME)
+    own, other = (document_counts(one)[:, None] for one in (first, second))
+    return paired_bootstrap_of_runs(own, other, samples=samples, level=level, seed=seed)
+
+
+def paired_bootstrap_of_runs(
+    first: Integers, second: Integers, *, samples: int = 1000, level: float = 0.95, seed: int = 0
+) -> Difference:
+    """Compare the mean F1 of the runs of two systems, which differ in their seeds, on the same documents.
+
+    `first` and `second` hold the counts of `document_counts` for each run: (documents, runs, 3).
+    """
+    _check(samples, level)
+    if first.shape[0] != second.shape[0] or not np.array_equal(first[:, 0, 0], second[:, 0, 0]):
+        raise OnomaError(_NOT_THE_SAME)
+    columns = first.shape[1] * 3
+    counts = np.concatenate([first.reshape(len(first), -1), second.reshape(len(second), -1)], axis=1)
     replicates = _resample(counts, samples, seed)
-    differences = _scores(replicates[:, :3])[2] - _scores(replicates[:, 3:])[2]
+    differences = _mean_f1(replicates[:, :columns]) - _mean_f1(replicates[:, columns:])
+    whole = counts.sum(0, keepdims=True)
+    value = float((_mean_f1(whole[:, :columns]) - _mean_f1(whole[:, columns:]))[0])
     smaller_side = min((differences <= 0).sum(), (differences >= 0).sum())
-    return Difference(
-        _interval(strict(first).micro.f1 - strict(second).micro.f1, differences, level),
-        min(1.0, 2 * (int(smaller_side) + 1) / (samples + 1)),
-        level,
-        samples,
-    )
+    p_value = min(1.0, 2 * (int(smaller_side) + 1) / (samples + 1))
+    return Difference(_interval(value, differences, level), p_value, level, samples)
+
+
+def mention_counts(comparison: Comparison, corpus: Corpus) -> Integers:
+    """The counts of `document_counts` for the documents of a corpus, of a comparison in which they were joined.
+
+    A prediction that crosses the edge of documents counts for the one in which it starts.
+    """
+    width = len(SEPARATOR)
+    starts = np.cumsum([0, *(len(document.text) + width for document in corpus)])
+
+    def count(mentions: Mentions) -> Integers:
+        places = mentions.start + width * mentions.document  # `start` does not count separators
+        return np.bincount(np.searchsorted(starts, places, side="right") - 1, minlength=len(corpus))
+
+    correct = comparison.predicted.take(np.flatnonzero(comparison.correct))
+    return np.stack([count(one) for one in (comparison.gold, comparison.predicted, correct)], axis=1)
 
 
 def document_counts(comparison: Comparison) -> Integers:
@@ -120,6 +150,12 @@ def _scores(counts: Integers) -> tuple[NDArray[np.float64], ...]:
     gold, predicted, correct = counts.T.astype(np.float64)
     fractions = ((correct, predicted), (correct, gold), (2 * correct, gold + predicted))
     return tuple(np.divide(a, b, out=np.zeros_like(a), where=b > 0) for a, b in fractions)
+
+
+def _mean_f1(counts: Integers) -> NDArray[np.float64]:
+    """The mean F1 of runs, for each row of their (gold, predicted, correct): (rows, runs · 3)."""
+    runs = counts.reshape(-1, 3)
+    return np.asarray(_scores(runs)[2].reshape(len(counts), -1).mean(1))
 
 
 def _interval(value: float, replicates: NDArray[np.float64], level: float) -> Interval:

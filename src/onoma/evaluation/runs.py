@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,7 +13,7 @@ from onoma.data.corpora import find_splits, load_corpus
 from onoma.data.formats import read
 from onoma.data.inventory import Inventory
 from onoma.decoding.overlap import Overlap
-from onoma.entities import Corpus
+from onoma.entities import Corpus, Entity
 from onoma.errors import DataError
 from onoma.evaluation.candidates import usual_overlap
 from onoma.evaluation.render import render
@@ -36,6 +36,7 @@ class Run:
     """The scores of a model on a corpus and the time it took, which is None for predictions from a file."""
 
     report: Report
+    predicted: Sequence[Sequence[Entity]]
     overlap: Overlap | None = None
     seconds: float | None = None
 
@@ -93,15 +94,27 @@ def run(
 ) -> Run:
     """Like `evaluate`, but also measure the time; `on_progress` gets the number of documents done so far."""
     overlap = overlap or usual_overlap(corpus)
-    model = model.with_style(corpus.name) if corpus.name in model.styles else model
     start = time.perf_counter()
     predicted = []
-    texts = (document.text for document in corpus)
-    for entities in model.stream(texts, corpus.types, threshold=threshold, overlap=overlap, batch_size=batch_size):
+    for entities in predict(model, corpus, threshold=threshold, overlap=overlap, batch_size=batch_size):
         predicted.append(entities)
         on_progress(len(predicted))
     seconds = time.perf_counter() - start
-    return Run(score(corpus, predicted), overlap, seconds)
+    return Run(score(corpus, predicted), predicted, overlap, seconds)
+
+
+def predict(
+    model: Extractor,
+    corpus: Corpus,
+    *,
+    threshold: Threshold | None = None,
+    overlap: Overlap | None = None,
+    batch_size: int = 64,
+) -> Iterator[list[Entity]]:
+    """The entities of each document: all types of the corpus are asked for, in its style if the model knows it."""
+    model = model.with_style(corpus.name) if corpus.name in model.styles else model
+    texts, overlap = (document.text for document in corpus), overlap or usual_overlap(corpus)
+    return model.stream(texts, corpus.types, threshold=threshold, overlap=overlap, batch_size=batch_size)
 
 
 def open_corpus(
@@ -138,4 +151,4 @@ def score_file(path: AnyPath, corpus: Corpus, limit: int | None = None) -> Run:
             fix = "give predictions for the documents of the corpus, in the same order"
             raise DataError(f"the text of document {number + 1} differs from the corpus", path=path, fix=fix)
         predicted.append(document.entities)
-    return Run(score(corpus, predicted))
+    return Run(score(corpus, predicted), predicted)

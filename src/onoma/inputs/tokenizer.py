@@ -7,13 +7,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer, normalizers
 
-from onoma.errors import OnomaError
+from onoma.errors import DataError, OnomaError
+from onoma.locks import ForkSafeLock
 
 PLAIN_SIGNS = {"\u201c": '"', "\u201d": '"', "\u2018": "'", "\u2019": "'", "\u2014": "-", "\u2026": "."}
 """Typographic signs, and the plain ones that can replace them."""
@@ -43,6 +43,7 @@ class WordTokenizer:
     def __init__(self, tokenizer: Tokenizer) -> None:
         tokenizer.no_padding()
         tokenizer.no_truncation()
+        tokenizer.encode_special_tokens = True  # a label "[CLS]" is text, not the encoder's first token
         self.tokenizer = tokenizer
         special = tokenizer.encode("").ids
         if len(special) != 2:
@@ -51,7 +52,7 @@ class WordTokenizer:
         self.pad = self._special_token("[PAD]", "<pad>")
         self.unk = self._special_token("[UNK]", "<unk>")
         self.mask = self._special_token("[MASK]", "<mask>", "[UNK]", "<unk>")  # not all encoders have a mask token
-        self._lock = Lock()
+        self._lock = ForkSafeLock()
         self._clear_cache()
 
     @classmethod
@@ -60,7 +61,13 @@ class WordTokenizer:
         path = Path(folder) / "tokenizer.json"
         if not path.is_file():
             raise OnomaError(f"{folder} has no tokenizer.json. Fix: save the encoder's fast tokenizer there")
-        return cls(Tokenizer.from_file(str(path)))
+        fix = "save or download the model again"
+        try:
+            return cls(Tokenizer.from_file(str(path)))
+        except OnomaError as error:
+            raise DataError(str(error), path=path, fix=fix) from None
+        except Exception as error:  # the library has no other type of error
+            raise DataError(f"the tokenizer is damaged ({error!s:.200})", path=path, fix=fix) from None
 
     def _special_token(self, *names: str) -> int:
         for name in names:
@@ -76,7 +83,8 @@ class WordTokenizer:
                 self._clear_cache()
             self._add_to_cache([word for word in set(words) if word not in self._numbers])
             numbers = np.fromiter(map(self._numbers.__getitem__, words), np.int64, len(words))
-            ids, starts, counts = self._ids, self._starts[numbers], self._counts[numbers]
+            ids, (starts, counts) = self._ids, self._places
+            starts, counts = starts[numbers], counts[numbers]
         shifts = starts - (np.cumsum(counts, dtype=np.int64) - counts)
         return WordTokenIds(ids[np.arange(counts.sum(dtype=np.int64)) + np.repeat(shifts, counts)], counts)
 
@@ -88,8 +96,7 @@ class WordTokenizer:
     def _clear_cache(self) -> None:
         self._numbers: dict[str, int] = {}  # word -> its place in the arrays
         self._ids = np.zeros(0, np.int32)  # tokens of all cached words, concatenated
-        self._starts = np.zeros(0, np.int64)
-        self._counts = np.zeros(0, np.int32)
+        self._places = np.zeros(0, np.int64), np.zeros(0, np.int32)  # of each word: its first token, their number
 
     def _add_to_cache(self, words: Sequence[str]) -> None:
         if not words:
@@ -97,10 +104,11 @@ class WordTokenizer:
         parts = [self._tokenize(words[i : i + _WORDS_PER_CALL]) for i in range(0, len(words), _WORDS_PER_CALL)]
         counts = np.concatenate([part.counts for part in parts])
         starts = np.cumsum(counts, dtype=np.int64) - counts + len(self._ids)
-        self._numbers.update(zip(words, range(len(self._starts), len(self._starts) + len(words)), strict=True))
+        first = len(self._places[0])
+        # in this order, a fork at any moment leaves a usable cache to the child
         self._ids = np.concatenate([self._ids, *(part.ids for part in parts)])
-        self._starts = np.concatenate([self._starts, starts])
-        self._counts = np.concatenate([self._counts, counts])
+        self._places = np.concatenate([self._places[0], starts]), np.concatenate([self._places[1], counts])
+        self._numbers.update(zip(words, range(first, first + len(words)), strict=True))
 
     def _tokenize(self, words: Sequence[str]) -> WordTokenIds:
         clean = _without_surrogates(words)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import string
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -20,6 +22,7 @@ Thresholds = NDArray[np.float32]
 LOWEST_THRESHOLD = float(np.finfo(np.float32).tiny)
 """What a threshold of 0 means: a score of exactly 0 stands for spans that are not possible."""
 
+_JOINERS = "\u200c\u200d"  # Persian and Indian words contain them
 # a quoted or a plain label, then a comma or the end
 _LABEL = re.compile(r'\s*(?:"([^"]*)"|([^,，、"]*))\s*([,，、]|$)')
 
@@ -35,6 +38,7 @@ def parse_labels(labels: Labels) -> tuple[EntityType, ...]:
     types: dict[str, EntityType] = {}
     for label in labels.items() if isinstance(labels, Mapping) else labels:
         one = _entity_type(label)
+        _check_characters(one.name)
         if types.setdefault(one.name, one) != one:
             raise OnomaError(
                 f"the label {one.name!r} is given twice, with different descriptions, examples or thresholds. "
@@ -53,6 +57,16 @@ def _entity_type(label: object) -> EntityType:
     if isinstance(label, str):
         return EntityType(label)
     raise OnomaError(f"a label must be a name or an EntityType, got {label!r}")
+
+
+def _check_characters(name: str) -> None:
+    """Refuse names with characters that nobody sees: a model ignores them, and a terminal may obey them."""
+    hidden = [sign for sign in name if unicodedata.category(sign) in ("Cc", "Cf", "Cs") and sign not in _JOINERS]
+    if hidden:
+        fix = "write the label without it"
+        raise OnomaError(f"the label {name!a:.80} contains {hidden[0]!a}, which is not a visible character. Fix: {fix}")
+    if not name.strip(_JOINERS + string.whitespace):
+        raise OnomaError(f"the label {name!a:.80} has no visible character. Fix: name what to look for in words")
 
 
 def check_known(types: Sequence[EntityType], known: frozenset[str] | None) -> None:

@@ -27,6 +27,7 @@ CATCH_ALL_LABELS = (
 )
 """Labels for whatever is none of the other types; see `ModelConfig.catch_all`."""
 
+_GIVE_A_MODEL = "give a folder that `onoma train` or `onoma export` has written"
 _LARGEST = 1e30  # of any number; calculations with larger ones overflow
 
 
@@ -91,10 +92,10 @@ def load_config(folder: str | os.PathLike[str]) -> ModelConfig | RoutedConfig:
     """Read config.json of a model folder."""
     path = Path(folder) / CONFIG_FILE
     if not os.path.lexists(path):
-        raise OnomaError(f"{folder} is not a model folder: it has no {CONFIG_FILE}")
+        raise OnomaError(f"{folder} is not a model folder: it has no {CONFIG_FILE}. Fix: {_GIVE_A_MODEL}")
     values = read_json(path, "save or download the model again")
     if not isinstance(values, dict) or not isinstance(values.get("system"), str):
-        raise OnomaError(f"{path} does not describe an Onoma model: it names no 'system'")
+        raise OnomaError(f"{path} does not describe an Onoma model: it names no 'system'. Fix: {_GIVE_A_MODEL}")
     version = values.pop("format", None)
     if version != FORMAT:
         raise OnomaError(

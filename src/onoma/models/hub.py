@@ -23,7 +23,7 @@ def find_model(name: str | os.PathLike[str] | None = None) -> Path:
             )
         return EMBEDDED
     folder = Path(name)
-    if folder.is_dir():
+    if os.path.isdir(folder):  # unlike Path.is_dir, it accepts a name of any length
         run = folder / "model"  # the output folder of a training run contains the model
         return run if (run / "config.json").is_file() and not (folder / "config.json").is_file() else folder
     if not looks_like_hub_name(str(name)):

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onoma.decoding.proposals import Proposals
 from onoma.entities import EntityType
-from onoma.inputs.batches import bucket_by_length, pad_rows
+from onoma.inputs.batches import Batch, bucket_by_length, collate, pad_rows
 from onoma.inputs.tokenizer import WordTokenizer
 from onoma.labels.parsing import check_known
 from onoma.labels.type_cache import TypeCache
@@ -27,6 +28,11 @@ PAST = "past_"
 MAX_BATCH_TOKENS = 256
 """Tokens of a batch, padding included: the activations of a layer then stay in a core's cache."""
 
+USUAL_POSITIONS = 512
+"""Tokens that almost all encoders can read at once; longer windows are tried out when a model is loaded."""
+
+_MAX_TRIED_TOKENS = 1024
+_NO_OFFSETS = np.zeros((0, 2), np.int32)
 _ELEMENT_TYPES = {"tensor(int64)": np.int64, "tensor(float)": np.float32}
 
 
@@ -43,9 +49,24 @@ class OnnxRuntime(ABC):
         cache = settings.cache_dir
         self.types = TypeCache(None if cache is None else Path(cache) / folder.digest(self.backend))
 
+    def check(self) -> None:
+        """Run the graphs once, with the tokens that are most likely to fail: the last ones of the tokenizer."""
+        last = self.tokenizer.tokenizer.get_vocab_size() - 1
+        length = 1 if self.config.max_tokens <= USUAL_POSITIONS else min(self.config.max_tokens, _MAX_TRIED_TOKENS) - 2
+        asked = EntityType(min(self.labels) if self.labels else "person")
+        one, end = np.zeros(1, np.int64), np.array([length])
+        batch = collate(
+            np.full(length, last, np.int32), np.arange(length + 1), one, end, self.tokenizer, [""], [_NO_OFFSETS]
+        )
+        self.propose(batch, self.encode_types([asked]), 1.0)
+
     def max_batch_tokens(self, query: Any) -> int:
         """How many tokens a batch should have at most."""
         return MAX_BATCH_TOKENS
+
+    @abstractmethod
+    def propose(self, batch: Batch, query: Any, floor: float) -> Proposals:
+        """The spans whose score reaches `floor`."""
 
     def ask(self, types: Sequence[EntityType]) -> Floats:
         """One row per type, from the cache or encoded."""

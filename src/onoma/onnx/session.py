@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
+from threading import get_ident
 from typing import Any, TypeVar
 
 import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
-from onoma.errors import OnomaError
+from onoma.errors import DataError, OnomaError
+from onoma.locks import renew_after_fork
 
 Floats = NDArray[np.float32]
 T = TypeVar("T")
 R = TypeVar("R")
 
 _ERRORS_ONLY = 3
+_ABANDONED: list[Any] = []  # sessions that are never used again, nor deleted, because deleting would need their locks
 _CPU_FOLDER = Path("/sys/devices/system/cpu")
 
 
@@ -28,16 +32,42 @@ class OnnxSession:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         if not os.path.isfile(path):
             raise OnomaError(f"{path} does not exist, which the onnx backend needs. Fix: make it with `onoma export`")
-        try:
-            self.session = onnxruntime.InferenceSession(os.fspath(path), _options(), providers=["CPUExecutionProvider"])
-        except Exception as error:  # onnxruntime has an exception type of its own for each cause
-            reason = str(error).strip().split("\n")[0]
-            raise OnomaError(f"{path} cannot be loaded ({reason}). Fix: export or download the model again") from error
+        self.path = os.fspath(path)
+        self._running: set[int] = set()  # threads
+        self._load()
+        renew_after_fork(self)
+
+    def _load(self) -> None:
+        with self._errors("be loaded"):
+            self.session = onnxruntime.InferenceSession(self.path, _options(), providers=["CPUExecutionProvider"])
+
+    def renew(self) -> None:
+        """Load the graph again before it is run, if it was running when the process forked: it may have held locks."""
+        if self._running:
+            _ABANDONED.append(self.session)
+            self._running, self.session = set(), None
 
     def run(self, outputs: Sequence[str], **inputs: NDArray[Any]) -> list[Floats]:
         """Some outputs of the graph for its inputs."""
-        values: list[Floats] = self.session.run(outputs, inputs)
-        return values
+        if self.session is None:
+            self._load()
+        thread = get_ident()
+        self._running.add(thread)
+        try:
+            with self._errors("be run with this tokenizer.json and config.json"):
+                values: list[Floats] = self.session.run(outputs, inputs)
+                return values
+        finally:
+            self._running.discard(thread)
+
+    @contextmanager
+    def _errors(self, action: str) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:  # onnxruntime has an exception type of its own for each cause
+            reason = str(error).strip().split("\n")[0]
+            fix = "export or download the model again"
+            raise DataError(f"the graph cannot {action} ({reason:.300})", path=self.path, fix=fix) from error
 
 
 def _options() -> Any:

@@ -31,6 +31,14 @@ R = TypeVar("R")
 Query = Any
 """What a runtime makes of the types that are asked for; only the runtime that made it can read it."""
 Backend = Literal["auto", "onnx", "torch"]
+NOT_RESTORED = (
+    "{folder} is an exported model of {system}, whose weights cannot be read back. "
+    "Fix: start from the folder with model.safetensors that it was exported from"
+)
+"""The error of systems that cannot restore exported models."""
+
+MANY_PROPOSALS = 100_000
+"""Proposals of a batch from which on those that are not needed are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +62,9 @@ class Runtime(Protocol):
     @property
     def labels(self) -> frozenset[str] | None:
         """The labels that can be asked for; None: any."""
+
+    def check(self) -> None:
+        """Raise an error if weights, tokenizer and configuration do not fit together; called when a model is loaded."""
 
     def ask(self, types: Sequence[EntityType]) -> Query:
         """Prepare a question for some types, which may then be put to any number of batches."""
@@ -86,6 +97,9 @@ class System(Protocol):
     def build(self, config: ModelConfig, folder: Path) -> nn.Module:
         """An untrained PyTorch model of the shape that a configuration describes."""
 
+    def restore(self, folder: ModelFolder) -> nn.Module:
+        """A trained PyTorch model from exported ONNX graphs; raises OnomaError if that is not possible."""
+
     def training(self) -> Training:
         """How the system is trained."""
 
@@ -103,15 +117,21 @@ def propose(
     thresholds: NDArray[np.float32],
     batch_size: int,
     windows: NDArray[np.int64] | None = None,
+    reduce: Callable[[Proposals], Proposals] | None = None,
 ) -> Proposals:
-    """The proposals for texts (or some of their windows) that reach their thresholds, in words of the packed texts."""
+    """The proposals for texts (or some of their windows) that reach their thresholds, in words of the packed texts.
+
+    `reduce` leaves out rows that are not needed. It is called for batches with so many proposals that those of all
+    batches together might fill the memory.
+    """
     floor = float(thresholds.min())
     rows = np.arange(len(texts.windows)) if windows is None else windows
 
     def run(places: NDArray[np.int64]) -> Proposals:
         numbers = rows[places]
         found = runtime.propose(texts.batch(numbers, runtime.tokenizer), query, floor).above(thresholds)
-        return stitch(found._replace(window=numbers[found.window]), texts.windows)
+        found = stitch(found._replace(window=numbers[found.window]), texts.windows)
+        return reduce(found) if reduce is not None and len(found.score) > MANY_PROPOSALS else found
 
     batches = bucket_by_length(
         texts.lengths()[rows], batch_size, runtime.max_batch_tokens(query), workers=runtime.workers

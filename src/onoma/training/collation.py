@@ -86,6 +86,12 @@ def gold_rows(examples: Sequence[Example], types: Integers) -> Integers:
     return rows.astype(np.int64)
 
 
+def masked_rows(examples: Sequence[Example]) -> Arrays:
+    """The argument `masked` of a model, if examples have such spans: rows (window, first word, last word)."""
+    rows = [np.insert(e.masked, 0, window, axis=1) for window, e in enumerate(examples) if e.masked is not None]
+    return {"masked": np.concatenate(rows).astype(np.int64)} if rows else {}
+
+
 def known_types(examples: Sequence[Example], types: Integers) -> NDArray[np.bool_]:
     """Which of the types are annotated in each window: (windows, types)."""
     return np.stack([np.isin(types, example.known) for example in examples])

@@ -7,7 +7,7 @@ import json
 import os
 import zlib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,14 +22,16 @@ from onoma.entities import EntityType
 from onoma.errors import OnomaError
 from onoma.files import atomic_write_bytes
 from onoma.inputs.tokenizer import WordTokenIds, WordTokenizer
-from onoma.training.corpora import join_for_windows, joint_types, load_part
+from onoma.models.folder import open_folder
+from onoma.training.corpora import joint_types
 from onoma.training.examples import Example, ExampleCounts, make_examples
-from onoma.training.recipe import CorpusRecipe, Recipe
+from onoma.training.missing_labels import mask_repeated, train_corpora
+from onoma.training.recipe import CorpusRecipe, Recipe, RelabelRecipe
 
 T = TypeVar("T")
 
 PROBE = "Ünïcode, don't WORRY: x-ray 3.5 中文字 \u00a0end"  # distinguishes tokenizers with the same vocabulary
-FORMAT = 2  # of the files; files of other formats are not read
+FORMAT = 3  # of the files; files of other formats are not read
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,33 +49,47 @@ def prepare_data(
 ) -> PreparedData:
     """The examples of a recipe: from the cache if they are there and readable, else made and cached."""
     path = None if cache is None else Path(cache) / f"{_key(recipe, Path(data), tokenizer)}.npz"
-    if path is not None and path.is_file():
-        try:
-            return _read(path)
-        except (OSError, ValueError, KeyError, TypeError, EOFError, BadZipFile, zlib.error):
-            pass  # a damaged file is written again
-    prepared = _prepare(recipe, Path(data), tokenizer)
-    if path is not None:
-        _write(prepared, path)
-    return prepared
+    prepared = None if path is None else _read_if_whole(path)
+    if prepared is None:
+        prepared = _prepare(recipe, Path(data), tokenizer)
+        if path is not None:
+            _write(prepared, path)
+    return _with_masks(prepared) if recipe.data.mask_repeated else prepared
 
 
 def _prepare(recipe: Recipe, data: Path, tokenizer: WordTokenizer) -> PreparedData:
-    corpora = load_part(recipe.data, data, "train")
+    corpora, changes = train_corpora(recipe, data)
     if not corpora:
         raise OnomaError("the recipe has no train data. Fix: name the 'train' split of a corpus in data.corpora")
     if not any(document.entities for corpus in corpora for document in corpus):
         raise OnomaError("the train data has no mentions, so there is nothing to learn")
     types = joint_types(corpora)
     examples, counts = make_examples(
-        [join_for_windows(corpus, recipe.data) for corpus in corpora],
+        corpora,
         {one.name: number for number, one in enumerate(types)},
         tokenizer,
         max_tokens=recipe.max_tokens,
         overlap=recipe.overlap,
         drop_empty=recipe.data.drop_empty_windows,
     )
+    if not examples:
+        raise OnomaError(
+            f"all {counts.mentions} mentions of the train data are longer than a window of {recipe.max_tokens} tokens, "
+            "so there is nothing to learn. Fix: raise max_tokens, or label shorter mentions"
+        )
+    counts = replace(
+        counts,
+        simulated_missing=changes.dropped,
+        added_mentions=changes.added,
+        removed_mentions=changes.removed,
+    )
     return PreparedData(examples, counts, types, [corpus.name for corpus in corpora])
+
+
+def _with_masks(prepared: PreparedData) -> PreparedData:
+    examples = mask_repeated(prepared.examples)
+    masked = sum(len(one.masked) for one in examples if one.masked is not None)
+    return replace(prepared, examples=examples, counts=replace(prepared.counts, masked_spans=masked))
 
 
 def _key(recipe: Recipe, data: Path, tokenizer: WordTokenizer) -> str:
@@ -82,12 +98,25 @@ def _key(recipe: Recipe, data: Path, tokenizer: WordTokenizer) -> str:
     trained = [one for one in recipe.data.corpora if one.train is not None]
     parts: list[Any] = [FORMAT, shared, recipe.max_tokens, recipe.overlap]
     parts += [_corpus_key(one) for one in trained]
+    if recipe.data.simulate_missing:
+        parts += [recipe.data.simulate_missing, recipe.seed]
+    if recipe.data.relabel is not None:
+        parts += [recipe.data.relabel.model_dump(exclude={"model"}), _model_key(recipe.data.relabel)]
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode())
     vocabulary = sorted(tokenizer.tokenizer.get_vocab().items())
     digest.update(json.dumps([vocabulary, tokenizer.tokenizer.encode(PROBE).ids]).encode())
     for path in [*sorted(OWN_FOLDER.glob("*.yaml")), *(path for one in trained for path in _files(data, one))]:
         digest.update(path.read_bytes())
     return digest.hexdigest()[:24]
+
+
+def _model_key(settings: RelabelRecipe) -> str:
+    """A digest of the files of a model."""
+    folder, digest = open_folder(settings.folder).path, hashlib.sha256()
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        with open(path, "rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()
 
 
 def _corpus_key(one: CorpusRecipe) -> dict[str, Any]:
@@ -147,6 +176,14 @@ def _joined(name: str, parts: Sequence[NDArray[Any]]) -> dict[str, NDArray[np.in
         name: np.concatenate([np.zeros(0, np.int32), *parts]).astype(np.int32),
         f"{name}_ends": np.cumsum([len(part) for part in parts]).astype(np.int64),
     }
+
+
+def _read_if_whole(path: Path) -> PreparedData | None:
+    """What a file of the cache holds; None if it is missing or damaged, so that it is written again."""
+    try:
+        return _read(path)
+    except (OSError, ValueError, LookupError, TypeError, EOFError, BadZipFile, zlib.error):
+        return None
 
 
 def _read(path: Path) -> PreparedData:

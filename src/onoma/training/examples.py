@@ -30,6 +30,7 @@ class Example:
     text: str = ""  # of the document
     words: Spans = field(default_factory=lambda: np.zeros((0, 2), np.int32))  # offsets of the words in the text
     hard_negatives: Integers | None = None  # (spans, 2): spans that look like mentions but are none
+    masked: Integers | None = None  # (spans, 2): spans that are neither mentions nor negatives
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,10 @@ class ExampleCounts:
     mentions: int
     split_words: int  # words inside which a mention starts or ends
     cut_mentions: int  # longer than the overlap, and cut by the edge of every window
+    simulated_missing: int = 0  # mentions that were dropped on purpose
+    added_mentions: int = 0  # by relabelling
+    removed_mentions: int = 0  # by relabelling
+    masked_spans: int = 0  # neither mentions nor negatives
 
 
 def make_examples(

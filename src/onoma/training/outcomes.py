@@ -116,7 +116,7 @@ def _by_split(outcome: Outcome) -> Table:
             table.add_column(f"{split} {short}", justify="right")
     for corpus in outcome.corpora:
         rows = [found.get((corpus, split)) for split in splits]
-        table.add_row(_plain(corpus), *(cell for one in rows for cell in _scores(asdict(one) if one else None)))
+        table.add_row(plain(corpus), *(cell for one in rows for cell in _scores(asdict(one) if one else None)))
     if len(outcome.corpora) > 1:
         table.add_section()
         means = {one["split"]: one for one in outcome.means()}
@@ -134,7 +134,7 @@ def _by_sentences(outcome: Outcome) -> Table:
         for one in outcome.values:
             if one.corpus == corpus:
                 deviation = "-" if one.spread is None else f"{one.spread:.2f}"
-                table.add_row(_plain(corpus), str(one.sentences), *_scores(asdict(one)), deviation)
+                table.add_row(plain(corpus), str(one.sentences), *_scores(asdict(one)), deviation)
         table.add_section()
     if len(outcome.corpora) > 1:
         for mean in outcome.means():
@@ -152,7 +152,8 @@ def _table(title: str) -> Table:
     return Table("corpus", title=title, title_justify="left")
 
 
-def _plain(name: str) -> Any:
+def plain(name: str) -> Any:
+    """A name for a table."""
     from rich.text import Text
 
     return Text(name)  # a name may look like markup of rich

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
@@ -99,6 +102,18 @@ class ProgressReporter(TrainerCallback):
 
     def _print(self, line: str) -> None:
         self.console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+@contextmanager
+def progress_bar(doing: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A bar on a terminal, else a line when it starts; yields a function that sets the number done. Rank 0 shows it."""
+    console = Console(stderr=True, quiet=os.environ.get("RANK", "0") != "0")
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    if not console.is_terminal:
+        console.print(doing, highlight=False, markup=False, soft_wrap=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task(doing, total=total)
+        yield lambda done: progress.update(task, completed=done)
 
 
 def report_finished(stage: str) -> None:

@@ -6,16 +6,19 @@ import os
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt, ValidationError
 
 from onoma.entities import EntityType
-from onoma.errors import OnomaError
+from onoma.errors import DataError, OnomaError
 from onoma.models.config import CATCH_ALL_LABELS, ModelConfig
+from onoma.models.folder import ModelFolder, RoutedFolder, open_folder
+from onoma.structured import parse_yaml, read_yaml
 from onoma.systems.registry import SYSTEMS, get_system
 
+EMBEDDED_START = "embedded"
+"""The `start` that names the model of the package."""
 RENAMED = {
     "training.rate": "training.learning_rate",
     "training.head_rate": "training.head_learning_rate",
@@ -41,6 +44,11 @@ RENAMED = {
 """Former keys of recipes, and what they are called now."""
 
 
+KeptLabels = Literal["all", "unless_contradicted", "none"]
+EMBEDDED = "embedded"
+"""Names the embedded model where a recipe asks for a model."""
+
+
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
@@ -62,6 +70,19 @@ class CorpusRecipe(_Strict):
     weight: float = Field(default=1.0, gt=0)  # factor of the probability of drawing its windows
 
 
+class RelabelRecipe(_Strict):
+    """Predictions of a trained model become labels of the train data."""
+
+    model: str  # a folder, a hub name, or "embedded"
+    threshold: float = Field(default=0.9, gt=0, le=1)  # the score that predictions must reach
+    keep: KeptLabels = "all"  # which labels of the corpora stay
+
+    @property
+    def folder(self) -> str | None:
+        """The model as `onoma.load` takes it."""
+        return None if self.model == EMBEDDED else self.model
+
+
 class DataRecipe(_Strict):
     """Corpora, how their types are named, and how they are cut and mixed."""
 
@@ -74,6 +95,9 @@ class DataRecipe(_Strict):
     size_cap: PositiveInt | None = None
     samples_per_epoch: PositiveInt | None = None  # windows; by default as many as there are
     max_types_per_batch: PositiveInt | None = None  # others are sampled
+    simulate_missing: float = Field(default=0.0, ge=0, lt=1)  # share of the mentions of train that are dropped
+    relabel: RelabelRecipe | None = None  # after that
+    mask_repeated: bool = False  # unlabelled spans whose words are labelled elsewhere are no negatives
 
 
 class TrainingRecipe(_Strict):
@@ -97,15 +121,19 @@ class TrainingRecipe(_Strict):
     dataloader_workers: NonNegativeInt = 2
     checkpoints: bool = True  # to resume after an interruption
     description_dropout: float = Field(default=0.0, ge=0, le=1)  # types without their descriptions
-    threshold_from: Literal["paper", "dev"] = "paper"
+    threshold_from: Literal["paper", "dev", "start"] = (
+        "paper"  # start: that of the model to start from, with its scores
+    )
+    frozen_layers: NonNegativeInt | Literal["half"] = 0  # lower layers that are not trained, nor are the embeddings
+    start_share: Literal["dev"] | Annotated[float, Field(ge=0, le=1)] = 0.0  # of the start in the final weights
 
 
 class Recipe(_Strict):
     """A whole training run."""
 
     system: str
-    encoder: str
-    start: str | None = None  # a trained model of the same system and shape to start from
+    encoder: str = ""  # that of `start` if empty, and so are tokenizer and options
+    start: str | None = None  # a trained or exported model to start from, or "embedded"
     parts: dict[str, str] = {}  # trained parts of other models: name of the part -> model folder
     seed: int = Field(default=0, ge=0, lt=2**32)
     max_tokens: int = Field(default=256, ge=130)
@@ -142,7 +170,11 @@ class Recipe(_Strict):
         return get_system(self.system).stage_names(self.system_options())
 
     def check(self) -> None:
-        """Check what only the system knows."""
+        """Check what depends on several keys, and what only the system knows."""
+        if not self.encoder and self.start is None:
+            raise OnomaError("the recipe names no encoder. Fix: give 'encoder', or a model to 'start' from")
+        if self.start is None and (self.training.start_share or self.training.threshold_from == "start"):
+            raise OnomaError("the recipe uses weights or thresholds of a start. Fix: give 'start', such as 'embedded'")
         names = self.stage_names()
         for name in self.stages:
             if name not in names:
@@ -157,6 +189,8 @@ def load_recipe(source: str | os.PathLike[str] | dict[str, Any], changes: Sequen
     for change in changes:
         _apply_change(values, change)
     _refuse_renamed(values)
+    if "system" not in values and isinstance(values.get("start"), str):
+        values["system"] = _system_of(open_start(values["start"]))
     try:
         if "system" in values and values["system"] not in SYSTEMS:
             raise OnomaError(f"there is no system {values['system']!r}; the systems are: {', '.join(SYSTEMS)}")
@@ -168,13 +202,27 @@ def load_recipe(source: str | os.PathLike[str] | dict[str, Any], changes: Sequen
     return recipe
 
 
+def open_start(name: str) -> ModelFolder | RoutedFolder:
+    """The folder of a model to start from: a path, a hub name, `embedded`, or `embedded/en` for one of its models."""
+    first, *rest = Path(name).parts or ("",)
+    if first != EMBEDDED_START:
+        return open_folder(name)
+    folder = open_folder(None)
+    if not rest:
+        return folder
+    models = {} if isinstance(folder, ModelFolder) else {one.path.name: one for one in folder.models()}
+    if len(rest) > 1 or rest[0] not in models:
+        names = ", ".join(f"{EMBEDDED_START}/{one}" for one in sorted(models))
+        raise OnomaError(f"there is no embedded model {name!r}. Fix: use {EMBEDDED_START}, or one of: {names}")
+    return models[rest[0]]
+
+
+def _system_of(folder: ModelFolder | RoutedFolder) -> str:
+    return folder.config.system if isinstance(folder, ModelFolder) else folder.models()[-1].config.system
+
+
 def _read(path: Path) -> dict[str, Any]:
-    try:
-        values = yaml.safe_load(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise OnomaError(f"cannot read the recipe {path}: {error}") from error
-    except yaml.YAMLError as error:
-        raise OnomaError(f"{path} is not valid YAML: {error}") from error
+    values = read_yaml(path)
     if not isinstance(values, dict):
         raise OnomaError(f"{path} is not a recipe: it should have keys such as system, encoder and data")
     return values
@@ -214,8 +262,8 @@ def _apply_change(values: dict[str, Any], change: str) -> None:
     try:
         for name in folders:
             place = place[int(name)] if isinstance(place, list) else place.setdefault(name, {})
-        place[int(last) if isinstance(place, list) else last] = yaml.safe_load(text)
+        place[int(last) if isinstance(place, list) else last] = parse_yaml(text, f"--set {key}")
+    except DataError:
+        raise
     except (AttributeError, TypeError, ValueError, IndexError) as error:
         raise OnomaError(f"--set {change}: the recipe has no key {key!r}") from error
-    except yaml.YAMLError as error:
-        raise OnomaError(f"--set {change}: the value is not valid YAML: {error}") from error

@@ -18,6 +18,7 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +27,15 @@ import yaml
 from transformers import EarlyStoppingCallback, TrainerCallback, set_seed
 from transformers.utils import logging as transformers_logging
 
+from onoma.data.corpora import relabel
+from onoma.entities import Corpus
 from onoma.errors import OnomaError
-from onoma.evaluation.candidates import EvaluationSet
+from onoma.evaluation.candidates import EvaluationSet, mean_scores
 from onoma.files import atomic_write
 from onoma.inputs.tokenizer import WordTokenizer
-from onoma.models.folder import WEIGHTS_FILE, open_single
+from onoma.labels.parsing import parse_labels
+from onoma.labels.translation import TRANSLATIONS_FILE
+from onoma.models.folder import ONNX_FILE, TOKENIZER_FILES, WEIGHTS_FILE, ModelFolder, copy_files, open_single
 from onoma.models.weights import load_weights, save_model, save_weights
 from onoma.systems.blocks.encoders import save_tokenizer
 from onoma.systems.registry import get_system
@@ -38,10 +43,24 @@ from onoma.training.callbacks import BestWeights
 from onoma.training.card import write_card
 from onoma.training.corpora import join_for_windows, load_part
 from onoma.training.example_cache import prepare_data
+from onoma.training.examples import Example, make_examples
 from onoma.training.progress import ProgressReporter, report_finished
 from onoma.training.recipe import Recipe, TrainingRecipe, load_recipe
 from onoma.training.samplers import BucketedSampler
-from onoma.training.stages import Stage, TrainingData
+from onoma.training.stages import Stage, Training, TrainingData
+from onoma.training.start import (
+    FEWEST_MENTIONS,
+    average_with_start,
+    choose_start_share,
+    complete_recipe,
+    continue_start,
+    copy_weights,
+    find_start,
+    freeze_layers,
+    mean_loss,
+    translated_types,
+    uncalibrated,
+)
 from onoma.training.trainer import StageTrainer, training_arguments
 
 CHECKPOINTS, METRICS, TOKENIZER, STAGES = "checkpoints", "metrics.json", "tokenizer", "stages"
@@ -62,6 +81,9 @@ def train(
     Under `torchrun` or `accelerate launch` every process calls this function; only rank 0 writes.
     """
     recipe = recipe if isinstance(recipe, Recipe) else load_recipe(recipe, changes)
+    start = find_start(recipe, Path(data))
+    if start is not None:
+        recipe = complete_recipe(recipe, start)
     training = get_system(recipe.system).training()
     unknown = sorted(recipe.parts.keys() - set(training.parts))
     if unknown:
@@ -78,26 +100,33 @@ def train(
     set_seed(recipe.seed)
     started = time.perf_counter()
     development, tests = (load_part(recipe.data, Path(data), part) for part in ("dev", "test"))
-    if not development:
+    if not development and recipe.training.threshold_from != "start":
         raise OnomaError("the recipe has no dev data. Fix: name the 'dev' split of a corpus in data.corpora")
     with arguments.main_process_first(local=False):
-        save_tokenizer(recipe.encoder, output / TOKENIZER)
+        _save_tokenizer(recipe, start, output / TOKENIZER)
     prepared = prepare_data(recipe, data, WordTokenizer.load(output / TOKENIZER), cache)
-    runtime = training.new(recipe, prepared.types, output / TOKENIZER)
-    if recipe.start is not None:
-        _load_start(runtime.model, recipe.start)
-    sets = [EvaluationSet(join_for_windows(corpus, recipe.data), runtime) for corpus in development]
-    training_data = TrainingData(recipe, prepared.types, prepared.examples, prepared.corpora, sets)
-    trained: dict[str, dict[str, Any]] = {}
-    for stage in training.stages(runtime, training_data):
-        trained[stage.name] = _train_stage(recipe, stage, runtime.model, output)
+    if start is None:
+        runtime = training.new(recipe, prepared.types, output / TOKENIZER)
+        if recipe.start is not None:
+            _load_start(runtime.model, recipe.start)
+    else:
+        runtime = continue_start(start, training, prepared.types, output / TOKENIZER)
+    sets = _evaluation_sets(development, recipe, runtime, start)
+    before: dict[str, Any] = {}
+    if start is not None:
+        tested = _scores(_evaluation_sets(tests, recipe, runtime, start), runtime)
+        before["start"] = {"dev": _scores(sets, runtime), "test": tested}
+    types = translated_types(start, prepared.types)
+    training_data = TrainingData(recipe, types, prepared.examples, prepared.corpora, sets)
+    trained = _train_stages(training, runtime, training_data, output)
     training.finish(runtime, recipe, sets)
     if arguments.should_save:  # before the tests, so that nothing is lost if they fail
         save_model(runtime.model, runtime.config, output / TOKENIZER, folder, runtime.artifacts())
-    tested = {one.name: EvaluationSet(join_for_windows(one, recipe.data), runtime).evaluate(runtime) for one in tests}
+        copy_files((TRANSLATIONS_FILE,), output / TOKENIZER, folder)
     metrics = {
-        "dev": {one.corpus.name: one.evaluate(runtime) for one in sets},
-        "test": tested,
+        **before,
+        "dev": _scores(sets, runtime),
+        "test": _scores(_evaluation_sets(tests, recipe, runtime, start), runtime),
         "examples": asdict(prepared.counts),
         **list(trained.values())[-1],
         "train_seconds": round(sum(one["train_seconds"] for one in trained.values()), 1),
@@ -131,19 +160,93 @@ def _write_recipe(output: Path, recipe: Recipe) -> None:
 
 def _load_start(model: torch.nn.Module, folder: str) -> None:
     """Load the weights of a trained model into a new one."""
+    start = open_single(folder, "start from")
+    if not start.has(WEIGHTS_FILE) and start.has(ONNX_FILE):
+        raise OnomaError(f"{folder} was exported, so it brings its own encoder. Fix: remove 'encoder' from the recipe")
     try:
-        model.load_state_dict(load_weights(open_single(folder, "start from").path))
+        model.load_state_dict(load_weights(start.path))
     except RuntimeError as error:
         reason = str(error).splitlines()[-1].strip()
         raise OnomaError(f"training cannot start from {folder}: its shape differs ({reason})") from error
 
 
-def _train_stage(recipe: Recipe, stage: Stage, model: Any, output: Path) -> dict[str, Any]:
-    """Train a stage in place and leave the model with its best weights; a finished stage is only loaded."""
+def _save_tokenizer(recipe: Recipe, start: ModelFolder | None, folder: Path) -> None:
+    """Write the tokenizer of the encoder, or that of the start with the translations of labels."""
+    if start is None:
+        save_tokenizer(recipe.encoder, folder)
+    else:
+        folder.mkdir(parents=True, exist_ok=True)
+        copy_files((*TOKENIZER_FILES, TRANSLATIONS_FILE), start.path, folder)
+
+
+def _evaluation_sets(
+    corpora: Sequence[Corpus], recipe: Recipe, runtime: Any, start: ModelFolder | None
+) -> list[EvaluationSet]:
+    """Corpora to evaluate on, whose types are asked for as in extraction: in the language of the start."""
+    return [
+        EvaluationSet(
+            join_for_windows(one, recipe.data), runtime, types=translated_types(start, parse_labels(one.types))
+        )
+        for one in corpora
+    ]
+
+
+def _scores(sets: Sequence[EvaluationSet], runtime: Any) -> dict[str, dict[str, float]]:
+    return {one.corpus.name: one.evaluate(runtime) for one in sets}
+
+
+def _train_stages(training: Training, runtime: Any, data: TrainingData, output: Path) -> dict[str, dict[str, Any]]:
+    """Train all stages, and average the weights with those of the start if the recipe says so."""
+    settings = data.recipe.training
+    first = copy_weights(runtime.model) if settings.start_share else {}
+    if data.recipe.start is not None and not data.recipe.encoder and settings.threshold_from != "start":
+        runtime.config = uncalibrated(runtime.config)
+    trained = {}
+    for stage in training.stages(runtime, data):
+        freeze_layers(runtime.model, data.recipe.stage_training(stage.name).frozen_layers)
+        trained[stage.name] = _train_stage(data, stage, runtime.model, output)
+    if settings.start_share == "dev":
+        quality = partial(_quality, runtime, data, stage, _development_examples(data, runtime))
+        trained[stage.name]["start_share"] = choose_start_share(runtime.model, first, quality)
+    elif settings.start_share:
+        average_with_start(runtime.model, first, settings.start_share)
+    return trained
+
+
+def _quality(runtime: Any, data: TrainingData, stage: Stage, examples: list[Example]) -> tuple[float, float]:
+    """F1 on development data, if it has enough mentions, and then the negative loss."""
+    enough = sum(len(example.gold) for example in examples) >= FEWEST_MENTIONS
+    f1 = mean_scores(data.development, runtime)["f1"] if enough else 0.0
+    return f1, -mean_loss(runtime.model, stage.collator, examples, data.recipe.training.batch_size)
+
+
+def _development_examples(data: TrainingData, runtime: Any) -> list[Example]:
+    """The development data as training examples; types that were not trained on are left out."""
+    numbers = {name: number for number, name in enumerate(runtime.config.types)}
+    known = [
+        {kind.name: kind if kind.name in numbers else None for kind in one.corpus.types} for one in data.development
+    ]
+    examples, _ = make_examples(
+        [relabel(one.corpus, types) for one, types in zip(data.development, known, strict=True)],
+        numbers,
+        runtime.tokenizer,
+        max_tokens=data.recipe.max_tokens,
+        overlap=data.recipe.overlap,
+        drop_empty=False,
+    )
+    return examples
+
+
+def _train_stage(data: TrainingData, stage: Stage, model: Any, output: Path) -> dict[str, Any]:
+    """Train a stage in place and leave the model with its best weights; a finished stage is only loaded.
+
+    Without development data, the last weights are kept.
+    """
+    recipe, evaluated = data.recipe, bool(data.development)
     settings, several = recipe.stage_training(stage.name), recipe.stage_names() != (stage.name,)
     place = Path(stage.name) if several else Path()
     done, checkpoints = output / STAGES / stage.name, output / CHECKPOINTS / place
-    arguments = training_arguments(settings, checkpoints, recipe.seed, stage.monitor)
+    arguments = training_arguments(settings, checkpoints, recipe.seed, stage.monitor, evaluate=evaluated)
     if settings.checkpoints and several and (done / METRICS).is_file():
         if arguments.should_save:
             report_finished(stage.name)
@@ -153,7 +256,7 @@ def _train_stage(recipe: Recipe, stage: Stage, model: Any, output: Path) -> dict
     for function in model.graphed_functions:
         function.reset(enabled=settings.cuda_graphs and arguments.world_size == 1)
     best = BestWeights(model, checkpoints / "best.safetensors" if settings.checkpoints else None)
-    callbacks: list[TrainerCallback] = [best, EarlyStoppingCallback(settings.patience)]
+    callbacks: list[TrainerCallback] = [best, EarlyStoppingCallback(settings.patience)] if evaluated else []
     os.environ["TENSORBOARD_LOGGING_DIR"] = str(output / "logs" / place)
     trainer = StageTrainer(model, arguments, stage, _sampler(recipe, settings, stage), settings, callbacks)
     if arguments.should_save:
@@ -161,9 +264,10 @@ def _train_stage(recipe: Recipe, stage: Stage, model: Any, output: Path) -> dict
         trainer.add_callback(ProgressReporter(name, trainer.stopwatch, settings.max_minutes))
     trainer.resume(checkpoints)
     seconds = trainer.stopwatch.seconds
-    trainer.evaluate()
-    trainer.accelerator.wait_for_everyone()  # until the best weights are written
-    best.restore()
+    if evaluated:
+        trainer.evaluate()
+        trainer.accelerator.wait_for_everyone()  # until the best weights are written
+        best.restore()
     trainer.check_weights()
     if arguments.should_save:
         with atomic_write(output / f"curve{f'-{stage.name}' if several else ''}.jsonl") as file:
@@ -171,8 +275,8 @@ def _train_stage(recipe: Recipe, stage: Stage, model: Any, output: Path) -> dict
     words = sum(len(example.tokens.counts) for example in stage.examples)
     metrics = {
         "steps": trainer.state.global_step,
-        "best_step": best.step,
-        f"best_dev_{stage.monitor}": best.value,
+        "best_step": best.step if evaluated else trainer.state.global_step,
+        **({f"best_dev_{stage.monitor}": best.value} if evaluated else {}),
         "train_seconds": round(seconds, 1),
         "train_words_per_second": round((trainer.state.epoch or 0) * words / max(seconds, 1e-9)),
     }

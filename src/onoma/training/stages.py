@@ -9,6 +9,8 @@ from typing import Any, Literal, Protocol
 
 from onoma.entities import EntityType
 from onoma.evaluation.candidates import EvaluationSet
+from onoma.inputs.tokenizer import WordTokenizer
+from onoma.models.config import ModelConfig
 from onoma.training.collation import Collator
 from onoma.training.examples import Example
 from onoma.training.recipe import Recipe
@@ -49,6 +51,9 @@ class Training(Protocol):
 
     def new(self, recipe: Recipe, types: Sequence[EntityType], tokenizer_folder: Path) -> Any:
         """A runtime with an untrained model on its pretrained encoder."""
+
+    def continued(self, model: Any, config: ModelConfig, tokenizer: WordTokenizer) -> Any:
+        """A runtime with a trained model, which is to be trained further."""
 
     def stages(self, runtime: Any, data: TrainingData) -> Iterator[Stage]:
         """The stages in their order; each one is requested when the one before has been trained."""

@@ -162,7 +162,7 @@ def to_device(arrays: Arrays, device: torch.device) -> dict[str, Tensor]:
 
 
 def training_arguments(
-    recipe: TrainingRecipe, checkpoints: Path, seed: int, monitor: Monitor = "f1"
+    recipe: TrainingRecipe, checkpoints: Path, seed: int, monitor: Monitor = "f1", *, evaluate: bool = True
 ) -> TrainingArguments:
     """The recipe as arguments of transformers, which also know this process's place among others."""
     arguments = TrainingArguments(
@@ -177,7 +177,7 @@ def training_arguments(
         max_grad_norm=recipe.max_grad_norm,
         bf16=recipe.bf16 and torch.cuda.is_available(),
         tf32=not recipe.bf16 if torch.cuda.is_available() else None,  # what bf16 leaves in float32 must be exact
-        eval_strategy="steps",
+        eval_strategy="steps" if evaluate else "no",
         eval_steps=recipe.eval_steps,
         metric_for_best_model=monitor,
         greater_is_better=monitor == "f1",

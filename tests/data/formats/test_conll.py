@@ -108,3 +108,16 @@ def test_the_error_names_the_line_that_is_not_valid(tmp_path: Path, content: str
         parsed(tmp_path, content)
     assert caught.value.line == line
     assert caught.value.fix
+
+
+def test_a_file_with_cr_line_ends_loses_no_mentions_silently(tmp_path: Path) -> None:
+    rows = ["Ann\tB-person", "flew\tO", "", "Oslo\tB-city", ""]
+    path = tmp_path / "old.conll"
+    path.write_bytes("\r".join(rows).encode())
+    for format in ("conll", None):
+        with pytest.raises(
+            DataError, match=r"old\.conll, line 1: the line contains a carriage return.*Fix: .*line feed"
+        ):
+            list(read(path, format))
+    path.write_bytes("\r\n".join(rows).encode())
+    assert [one.label for document in read(path) for one in document.entities] == ["person", "city"]

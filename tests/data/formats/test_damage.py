@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import lzma
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,7 +31,7 @@ DOCUMENTS = [
 quick = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-def read_all(path: Path, format: str) -> list[Document] | DataError:
+def read_all(path: Path, format: str | None) -> list[Document] | DataError:
     try:
         return list(read(path, format))
     except DataError as error:
@@ -107,3 +108,38 @@ def test_a_suffix_that_does_not_match_the_compression_is_an_error(tmp_path: Path
     for name in ("a.jsonl.xz", "b.jsonl"):
         with pytest.raises(DataError, match=name):
             list(read(tmp_path / name))
+
+
+@pytest.mark.parametrize("format", [format for format in FORMATS if format not in ("brat", "spacy")])
+def test_a_decompression_bomb_is_an_error_in_every_format(
+    tmp_path: Path, format: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ONOMA_MAX_MEGABYTES", "1")
+    write(DOCUMENTS[:1] * 1_000, tmp_path / FILE_NAMES[format], format)
+    content = (tmp_path / FILE_NAMES[format]).read_bytes()
+    path = tmp_path / f"{FILE_NAMES[format]}.xz"
+    path.write_bytes(lzma.compress(content * (2_000_000 // len(content))))
+    for read_as in (format, None):
+        error = read_all(path, read_as)
+        assert isinstance(error, DataError)
+        assert "expands to more than 1,000,000 bytes" in str(error)
+        assert "ONOMA_MAX_MEGABYTES" in error.fix
+
+
+def test_a_spacy_file_that_expands_without_end_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.spacy"
+    path.write_bytes(zlib.compress(b"\x82\xa7version" + bytes(20_000_000)))
+    monkeypatch.setenv("ONOMA_MAX_MEGABYTES", "1")
+    error = read_all(path, None)
+    assert isinstance(error, DataError)
+    assert "expands to more than" in str(error)
+
+
+@pytest.mark.parametrize("opening", ["", "[\n"])
+def test_a_json_object_without_end_is_an_error(tmp_path: Path, opening: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ONOMA_MAX_MEGABYTES", "1")
+    path = tmp_path / "a.json"
+    path.write_text(f'{opening}{{"text": "{"x" * 5_000_000}')
+    error = read_all(path, "jsonl")
+    assert isinstance(error, DataError)
+    assert "ONOMA_MAX_MEGABYTES" in error.fix

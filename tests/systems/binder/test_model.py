@@ -17,6 +17,7 @@ from onoma.inputs.batches import pad_rows
 from onoma.inputs.tokenizer import WordTokenIds
 from onoma.systems.binder.model import Binder, Similarities
 from onoma.systems.binder.options import BinderOptions
+from onoma.systems.blocks.negatives import counted_spans
 from tiny_batches import batch_of, random_tokens
 
 torch.set_num_threads(1)
@@ -334,6 +335,27 @@ def test_every_weight_has_a_gradient(options: dict[str, Any]) -> None:
     loss_of(model, windows(), GOLD, KNOWN).backward()
     assert [name for name, weight in model.named_parameters() if weight.grad is None] == []
     assert all(bool(torch.isfinite(weight.grad).all()) for weight in model.parameters() if weight.grad is not None)
+
+
+@pytest.mark.parametrize("objective", ["contrast", "sigmoid"])
+@pytest.mark.parametrize("sampling", ["none", "uniform", "overlapping"])
+def test_only_mentions_and_chosen_negatives_have_gradients(sampling: Any, objective: Any) -> None:
+    model = make_model(negative_sampling=sampling, objective=objective)
+    words, gold, masked = torch.tensor([6, 4]), torch.tensor([[0, 1, 2, 0], [1, 0, 0, 2]]), torch.tensor([[0, 4, 5]])
+    sims = Similarities(
+        *(torch.randn(shape, requires_grad=True) for shape in ((2, 3, 6), (2, 3, 6), (2, 3, 6, 6))),
+        *(torch.randn(2, 3, requires_grad=True) for _ in range(3)),
+    )
+    torch.manual_seed(1)
+    model.loss(sims, words, gold, torch.ones(2, 3, dtype=torch.bool), masked).backward()  # type: ignore[no-untyped-call]
+    torch.manual_seed(1)
+    counted = counted_spans(words, (6, 6), gold, sampling=sampling, rate=0.35, masked=masked)
+    parts = [(sims.span, counted.spans)]
+    if objective == "contrast":
+        parts += [(sims.start, counted.starts), (sims.end, counted.ends)]
+    for sim, flags in parts:
+        assert sim.grad is not None
+        assert torch.equal(sim.grad != 0, flags[:, None].expand_as(sim))
 
 
 def test_without_position_losses_only_span_heads_have_gradients() -> None:

@@ -16,7 +16,15 @@ import pytest
 import torch
 
 from onoma import OnomaError
-from onoma.systems.blocks.encoders import ENCODER_FOLDER, empty_encoder, load_encoder, mean_pool, save_tokenizer
+from onoma.systems.blocks.encoders import (
+    ENCODER_FOLDER,
+    empty_encoder,
+    load_encoder,
+    max_positions,
+    mean_pool,
+    save_tokenizer,
+)
+from tiny_encoders import tiny_encoder
 
 torch.set_num_threads(1)
 
@@ -134,3 +142,12 @@ def test_mean_pooling_ignores_padding() -> None:
     states = torch.tensor([[[1.0], [3.0], [100.0]], [[2.0], [100.0], [100.0]]])
     mask = torch.tensor([[1, 1, 0], [1, 0, 0]])
     assert mean_pool(states, mask).tolist() == [[2.0], [2.0]]
+
+
+@pytest.mark.parametrize(("family", "positions"), [("bert", 40), ("roberta", 42), ("mpnet", 42)])
+def test_an_encoder_reads_as_many_tokens_as_it_has_positions(family: str, positions: int) -> None:
+    encoder = tiny_encoder(family, max_position_embeddings=positions)
+    assert max_positions(encoder) == 40
+    encoder(input_ids=torch.full((1, 40), 7))
+    with pytest.raises((IndexError, RuntimeError)):
+        encoder(input_ids=torch.full((1, 41), 7))

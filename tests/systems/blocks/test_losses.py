@@ -44,6 +44,15 @@ def slow_contrastive_loss(
     return _mean(entity_terms), _mean(threshold_terms)
 
 
+@given(st.integers(0, 10_000))
+def test_thresholds_may_be_learned_for_present_types_only(seed: int) -> None:
+    sim, anchor, gold, candidate, known = random_case(seed)
+    entity, threshold = contrastive_loss(sim, anchor, gold, candidate, known, present_only=True)
+    assert float(entity) == pytest.approx(slow_contrastive_loss(sim, anchor, gold, candidate, known)[0])
+    present = known & gold.any(-1)
+    assert float(threshold) == pytest.approx(slow_contrastive_loss(sim, anchor, gold, candidate, present)[1])
+
+
 def _mean(terms: list[float]) -> float:
     return sum(terms) / len(terms) if terms else 0.0
 

@@ -80,6 +80,12 @@ def test_without_sampling_all_unlabelled_spans_are_negatives() -> None:
     assert set(found) == all_spans() - {tuple(row[:3]) for row in GOLD.tolist()}
 
 
+def test_masked_spans_are_no_negatives() -> None:
+    model, masked = make_model(negative_sampling="none"), torch.tensor([[0, 3, 5], [2, 1, 1]])
+    found = drawn(model.sample_negatives(random_states(model), WORDS, GOLD, random_chances(0), masked))
+    assert set(found) == all_spans() - {tuple(row[:3]) for row in [*GOLD.tolist(), *masked.tolist()]}
+
+
 def test_the_width_of_negatives_can_be_limited() -> None:
     model = make_model(negative_sampling="none")
     found = drawn(model.sample_negatives(random_states(model), WORDS, GOLD, random_chances(0, widths=2)))

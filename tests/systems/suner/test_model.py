@@ -216,6 +216,33 @@ def test_the_detectors_loss_is_equation_7(detector: SpanDetector, weight: float)
     assert float(loss) == pytest.approx(((1 - weight) * spans + weight * boundaries) / len(words), rel=1e-4)
 
 
+@torch.no_grad()
+def test_masked_spans_have_no_part_in_the_detectors_loss(detector: SpanDetector) -> None:
+    first, last, words = word_states()
+    gold, masked = torch.tensor([(0, 0, 2), (1, 1, 1)]), torch.tensor([(0, 1, 3), (0, 0, 1)])
+    logits = detector(first, last, words)
+    spans = sum(cross_entropy(sigmoid(float(logits[tuple(row)])), False) for row in masked)
+    edges = cross_entropy(sigmoid(float(detector.start_boundary(first[0, 1]))), False)  # the other start is a mention's
+    edges += sum(cross_entropy(sigmoid(float(detector.end_boundary(last[0, j]))), False) for j in (1, 3))
+    less = detector.loss(first, last, words, gold) - detector.loss(first, last, words, gold, masked)
+    expected = ((1 - detector.boundary_weight) * spans + detector.boundary_weight * edges) / len(words)
+    assert float(less) == pytest.approx(expected, rel=1e-3)
+
+
+@torch.no_grad()
+def test_the_detector_is_trained_with_a_sample_of_unlabelled_spans(detector: SpanDetector) -> None:
+    first, last, words = word_states()
+    gold = torch.tensor([(0, 0, 2), (1, 1, 1)])
+    whole = float(detector.loss(first, last, words, gold))
+    detector.negative_sampling, detector.negative_rate = "uniform", 0.35
+    torch.manual_seed(0)
+    sampled = [float(detector.loss(first, last, words, gold)) for _ in range(20)]
+    assert len(set(sampled)) > 10
+    assert max(sampled) < whole
+    detector.negative_rate = 99.0
+    assert float(detector.loss(first, last, words, gold)) == pytest.approx(whole, rel=1e-5)
+
+
 def test_an_untrained_detector_rejects_all_spans() -> None:
     torch.manual_seed(0)
     first, last, words = word_states()

@@ -85,6 +85,9 @@ def _sentences(path: Path) -> Iterator[_Sentence]:
 
 
 def _add_line(sentence: _Sentence, line: str, path: Path, number: int) -> None:
+    if "\r" in line:  # as line ends of their own, they would hide all tokens but the first
+        fix = "end lines with a line feed (LF or CR LF), as `tr '\\r' '\\n'` does"
+        raise DataError("the line contains a carriage return (CR)", path=path, line=number, fix=fix)
     columns = _columns(line)
     if _is_comment(line, columns):
         text = None if sentence.tokens else _text_of(line, path, number)

@@ -94,10 +94,13 @@ def convert(
     source_format: str | None = None,
     target_format: str | None = None,
     on_progress: Callable[[int], None] = lambda documents: None,
+    change: Callable[[Iterator[Document]], Iterator[Document]] | None = None,
 ) -> int:
     """Read documents from `source` and write them to `target`; return their number.
 
-    `on_progress` gets the number of documents read so far.
+    Args:
+        on_progress: gets the number of documents read so far.
+        change: gets the documents that were read, and returns those to write.
     """
 
     def counted() -> Iterator[Document]:
@@ -105,7 +108,7 @@ def convert(
             yield document
             on_progress(number)
 
-    return write(counted(), target, target_format)
+    return write(change(counted()) if change else counted(), target, target_format)
 
 
 def _named(name: str) -> Format:

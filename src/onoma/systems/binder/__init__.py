@@ -44,6 +44,12 @@ class BinderSystem:
         type_encoder = None if options.shared_encoder or options.types == "atomic" else empty_encoder(folder)
         return Binder(empty_encoder(folder), type_encoder, options, config.max_tokens, len(config.types))
 
+    def restore(self, folder: ModelFolder) -> nn.Module:
+        """A trained model from exported ONNX graphs."""
+        from onoma.systems.binder.restore import restore_binder
+
+        return restore_binder(folder, self.parse_options(folder.config.options))
+
     def training(self) -> Training:
         """How BINDER is trained."""
         from onoma.systems.binder.training import BinderTraining

@@ -12,7 +12,15 @@ from onoma.inputs.batches import pad_rows
 from onoma.inputs.tokenizer import WordTokenizer
 from onoma.systems.binder.options import BinderOptions
 from onoma.systems.binder.prototypes import Prototypes
-from onoma.training.collation import Arrays, TypeSampler, batch_generator, collate_examples, gold_rows, known_types
+from onoma.training.collation import (
+    Arrays,
+    TypeSampler,
+    batch_generator,
+    collate_examples,
+    gold_rows,
+    known_types,
+    masked_rows,
+)
 from onoma.training.examples import Example
 
 Integers = NDArray[np.int64]
@@ -66,6 +74,7 @@ class BinderCollator:
             "type_ids": ids,
             "type_mask": mask,
             "type_numbers": types,
+            **masked_rows(examples),
         }
         if places is not None:
             arrays["type_places"] = np.array(places)

@@ -24,6 +24,7 @@ from onoma.systems.binder.options import BinderOptions
 from onoma.systems.blocks.cuda_graphs import GraphedFunction
 from onoma.systems.blocks.encoders import encoder_function, mean_pool
 from onoma.systems.blocks.losses import contrastive_loss, focal_loss, narrow_type_loss
+from onoma.systems.blocks.negatives import counted_spans
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -124,13 +125,14 @@ class Binder(nn.Module):
         type_numbers: Tensor,
         type_places: Tensor | None = None,
         type_pairs: Tensor | None = None,
+        masked: Tensor | None = None,
     ) -> dict[str, Tensor]:
         """The loss of a training batch, as `BinderCollator` builds it."""
         text = self.encode_text(ids, mask, first, last)
         types = self.encode_types(type_ids, type_mask, type_places)
         widths = self.options.max_train_width or first.shape[1]
         sims = self.similarities(text, types, widths, type_numbers)
-        loss = self.loss(sims, words, gold, known)
+        loss = self.loss(sims, words, gold, known, masked)
         if type_pairs is not None:
             loss = loss + self.options.narrow_type_weight * self.narrow_type_loss(sims, type_pairs)
         return {"loss": loss}
@@ -233,39 +235,43 @@ class Binder(nn.Module):
             return torch.zeros_like(anchor)
         return anchor
 
-    def loss(self, sims: Similarities, words: Tensor, gold: Tensor, known: Tensor) -> Tensor:
+    def loss(
+        self, sims: Similarities, words: Tensor, gold: Tensor, known: Tensor, masked: Tensor | None = None
+    ) -> Tensor:
         """Equation 10, or the sigmoid objective on spans alone.
 
-        `gold` has rows (window, first word, last word, type); `known` is (windows, types).
+        `gold` has rows (window, first word, last word, type); `known` is (windows, types); `masked` has rows (window,
+        first word, last word) of spans that are neither mentions nor negatives.
         """
         windows, types, length, widths = sims.span.shape
+        options = self.options
+        counted = counted_spans(
+            words, (length, widths), gold, sampling=options.negative_sampling, rate=options.negative_rate, masked=masked
+        )
         window, first, last, kind = gold.T
-        place = torch.arange(length, device=words.device)
-        exists = place < words[:, None]  # (windows, words)
-        fits = place[:, None] + place[:widths] < words[:, None, None]  # (windows, words, widths)
-        narrow = gold if widths == length else gold[last - first < widths]  # only if needed: masks synchronise
-
         starts = _flags((windows, types, length), words, window, kind, first)
         ends = _flags((windows, types, length), words, window, kind, last)
+        narrow = gold if widths == length else gold[last - first < widths]  # only if needed: masks synchronise
         window, first, last, kind = narrow.T
-        spans = _flags((windows, types, length, widths), words, window, kind, first, last - first)
-        if self.options.objective == "sigmoid":
+        spans = _flags((windows, types, length, widths), words, window, kind, first, last - first).flatten(2)
+        candidates = counted.spans.flatten(1)[:, None]
+        if options.objective == "sigmoid":
             margin = (sims.span - sims.span_anchor[..., None, None]).flatten(2)
-            return focal_loss(margin, spans.flatten(2), fits.flatten(1)[:, None], known, self.options.gamma)
-        dynamic = self.options.thresholds != "tuned"
+            return focal_loss(margin, spans, candidates, known, options.gamma)
+        dynamic = options.thresholds != "tuned"
+        places = (
+            (sims.start, sims.start_anchor, starts, counted.starts[:, None]),
+            (sims.end, sims.end_anchor, ends, counted.ends[:, None]),
+            (sims.span.flatten(2), sims.span_anchor, spans, candidates),
+        )
         parts = [
-            contrastive_loss(sims.start, sims.start_anchor if dynamic else None, starts, exists[:, None], known),
-            contrastive_loss(sims.end, sims.end_anchor if dynamic else None, ends, exists[:, None], known),
             contrastive_loss(
-                sims.span.flatten(2),
-                sims.span_anchor if dynamic else None,
-                spans.flatten(2),
-                fits.flatten(1)[:, None],
-                known,
-            ),
+                sim, anchor if dynamic else None, flags, chosen, known, present_only=options.threshold_loss == "present"
+            )
+            for sim, anchor, flags, chosen in places
         ]
-        beta = self.options.beta if dynamic else 1.0
-        weights = self.options.loss_weights if self.options.position_losses else (0.0, 0.0, 1.0)
+        beta = options.beta if dynamic else 1.0
+        weights = options.loss_weights if options.position_losses else (0.0, 0.0, 1.0)
         augmented = [beta * entity + (1 - beta) * threshold for entity, threshold in parts]  # equations 8 and 9
         return sum((w * part for w, part in zip(weights, augmented, strict=True)), start=sims.span.new_zeros(()))
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from onoma.errors import OnomaError
+from onoma.systems.options import NegativeSampling, check_ranges
+
 RENAMED = {
     "size": "vector_size",
     "train_width": "max_train_width",
@@ -39,3 +42,18 @@ class BinderOptions:
     objective: Literal["contrast", "sigmoid"] = "contrast"  # sigmoid (ours): a binary decision per span and type
     gamma: float = 2.0  # of the focal loss, for the sigmoid objective
     narrow_type_weight: float = 0.0  # of the loss by which the narrower of two types of a mention fits better (ours)
+    threshold_loss: Literal["annotated", "present"] = "annotated"  # for which types of a window thresholds are learned
+    negative_sampling: NegativeSampling = "none"  # which unlabelled spans are negatives (ours)
+    negative_rate: float = 0.35  # sampled negatives per word
+
+    def __post_init__(self) -> None:
+        check_ranges(
+            self,
+            at_least_1=("vector_size", "width_size", "max_width", "max_train_width"),
+            positive=("temperature",),
+            not_negative=("gamma", "narrow_type_weight", "negative_rate"),
+            from_0_to_1=("beta",),
+        )
+        if min(self.loss_weights) < 0 or not sum(self.loss_weights):
+            weights = list(self.loss_weights)
+            raise OnomaError(f"option 'loss_weights' must be three weights of at least 0, not all 0, got {weights}")

@@ -11,6 +11,7 @@ import torch
 from onoma.entities import EntityType
 from onoma.evaluation.candidates import EvaluationSet, best_threshold, mean_scores
 from onoma.inputs.tokenizer import WordTokenizer
+from onoma.models.config import ModelConfig
 from onoma.systems.binder.collator import BinderCollator, type_breadths
 from onoma.systems.binder.model import Binder
 from onoma.systems.binder.options import BinderOptions
@@ -36,6 +37,10 @@ class BinderTraining:
         device = "cuda" if torch.cuda.is_available() else "cpu"
         config = recipe.model_config_for(types, asdict(options))
         return TorchBinder(model.to(device), config, WordTokenizer.load(tokenizer_folder))
+
+    def continued(self, model: Binder, config: ModelConfig, tokenizer: WordTokenizer) -> TorchBinder:
+        """A trained model that is to be trained further."""
+        return TorchBinder(model, config, tokenizer)
 
     def stages(self, runtime: TorchBinder, data: TrainingData) -> Iterator[Stage]:
         """The only stage."""
@@ -66,6 +71,8 @@ class BinderTraining:
 
     def finish(self, runtime: TorchBinder, recipe: Recipe, development: Sequence[EvaluationSet]) -> None:
         """With dynamic or global thresholds the paper's decision stays the default unless the recipe asks for dev."""
+        if recipe.training.threshold_from == "start":
+            return
         tuned = runtime.model.options.thresholds == "tuned"
         floor = 0.5 if tuned else None  # a similarity of 0
         choose = tuned or recipe.training.threshold_from == "dev"

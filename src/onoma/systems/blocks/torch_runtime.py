@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from onoma.entities import EntityType
+from onoma.errors import OnomaError
 from onoma.inputs.tokenizer import WordTokenizer
 from onoma.labels.parsing import check_known
 from onoma.labels.type_cache import TypeCache
@@ -20,6 +21,7 @@ from onoma.models.config import ModelConfig
 from onoma.models.folder import ModelFolder
 from onoma.models.weights import load_model
 from onoma.systems.base import RuntimeSettings
+from onoma.systems.blocks.encoders import max_positions
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -49,6 +51,15 @@ class TorchRuntime(ABC):
         model = load_model(folder, settings.device)
         path = None if settings.cache_dir is None else Path(settings.cache_dir) / folder.digest(cls.backend)
         return cls(model, folder.config, WordTokenizer.load(folder.path), TypeCache(path))
+
+    def check(self) -> None:
+        """Check that the encoder can read every token of the tokenizer, and windows of full length."""
+        encoder, tokens = self.model.text_encoder, self.tokenizer.tokenizer.get_vocab_size()
+        known, positions = encoder.get_input_embeddings().num_embeddings, max_positions(encoder)
+        if tokens > known:
+            raise OnomaError(f"the tokenizer has {tokens} tokens, but the encoder knows {known}")
+        if positions is not None and self.config.max_tokens > positions:
+            raise OnomaError(f"'max_tokens' is {self.config.max_tokens}, but the encoder reads {positions} at most")
 
     @property
     def device(self) -> torch.device:

@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from onoma.errors import OnomaError
 from onoma.models.config import ModelConfig
 from onoma.models.folder import ModelFolder
-from onoma.systems.base import Runtime, RuntimeSettings
+from onoma.systems.base import NOT_RESTORED, Runtime, RuntimeSettings
 from onoma.systems.options import parse_options
 from onoma.systems.scl_rai.options import DATASTORE_FILE, SclRaiOptions
 
@@ -41,6 +42,10 @@ class SclRaiSystem:
         from onoma.systems.scl_rai.model import SclRai
 
         return SclRai(empty_encoder(folder), self.parse_options(config.options), len(config.types))
+
+    def restore(self, folder: ModelFolder) -> nn.Module:
+        """Not possible."""
+        raise OnomaError(NOT_RESTORED.format(system=self.name, folder=folder.path))
 
     def training(self) -> Training:
         """How SCL-RAI is trained."""

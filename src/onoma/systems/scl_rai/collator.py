@@ -8,7 +8,7 @@ import numpy as np
 
 from onoma.inputs.tokenizer import WordTokenizer
 from onoma.systems.scl_rai.options import SclRaiOptions
-from onoma.training.collation import Arrays, batch_generator, collate_examples, gold_rows, known_types
+from onoma.training.collation import Arrays, batch_generator, collate_examples, gold_rows, known_types, masked_rows
 from onoma.training.examples import Example
 
 
@@ -35,4 +35,5 @@ class SclRaiCollator:
             "gold": gold,
             "known": known_types(examples, self.types),
             "chances": generator.integers(0, 2**31, (len(examples), words, widths)),
+            **masked_rows(examples),
         }

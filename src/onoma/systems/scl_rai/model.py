@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from onoma.systems.blocks.cuda_graphs import GraphedFunction
 from onoma.systems.blocks.encoders import encoder_function
 from onoma.systems.blocks.losses import supervised_contrastive_loss
+from onoma.systems.blocks.negatives import span_flags
 from onoma.systems.scl_rai.options import SclRaiOptions
 from onoma.systems.scl_rai.retrieval import NON_ENTITY
 
@@ -76,6 +77,7 @@ class SclRai(nn.Module):
         gold: Tensor,
         known: Tensor,
         chances: Tensor,
+        masked: Tensor | None = None,
     ) -> dict[str, Tensor]:
         """The loss of a training batch, as `SclRaiCollator` builds it (equation 10).
 
@@ -83,10 +85,11 @@ class SclRai(nn.Module):
             gold: mentions, each span once: rows (window, first word, last word, type).
             known: types that are annotated (windows, types).
             chances: random numbers from 0 to 2^31 for the sampling of negatives (windows, words, widths).
+            masked: spans that are neither mentions nor negatives: rows (window, first word, last word).
         """
         states = self.word_states(ids, mask, first, last)
         positives = Spans(*gold[:, :3].T)
-        negatives = self.sample_negatives(states, words, gold, chances)
+        negatives = self.sample_negatives(states, words, gold, chances, masked)
         spans = Spans(*(torch.cat(pair) for pair in zip(positives, negatives, strict=True)))
         labels = torch.cat([gold[:, 3] + 1, torch.full_like(negatives.window, NON_ENTITY)])
         vectors = self.span_vectors(states, spans)
@@ -131,13 +134,16 @@ class SclRai(nn.Module):
 
     # --- negatives
 
-    def sample_negatives(self, states: WordStates, words: Tensor, gold: Tensor, chances: Tensor) -> Spans:
+    def sample_negatives(
+        self, states: WordStates, words: Tensor, gold: Tensor, chances: Tensor, masked: Tensor | None = None
+    ) -> Spans:
         """The unlabelled spans that count as negatives."""
         place = torch.arange(chances.shape[1], device=words.device)
         width = torch.arange(chances.shape[2], device=words.device)
         candidates = (place[:, None] + width) < words[:, None, None]  # (windows, words, widths)
-        narrow = gold[gold[:, 2] - gold[:, 1] < chances.shape[2]]
-        candidates[narrow[:, 0], narrow[:, 1], narrow[:, 2] - narrow[:, 1]] = False
+        candidates &= ~span_flags(gold, candidates.shape)
+        if masked is not None:
+            candidates &= ~span_flags(masked, candidates.shape)
         if self.options.negative_sampling != "none":
             candidates &= self._sampled(states, words, candidates, chances)
         window, first, extent = torch.nonzero(candidates, as_tuple=True)

@@ -14,6 +14,7 @@ from onoma.entities import EntityType
 from onoma.evaluation.candidates import EvaluationSet, mean_scores
 from onoma.inputs.batches import bucket_by_length
 from onoma.inputs.tokenizer import WordTokenizer
+from onoma.models.config import ModelConfig
 from onoma.systems.blocks.encoders import load_encoder
 from onoma.systems.scl_rai.collator import SclRaiCollator
 from onoma.systems.scl_rai.model import SclRai, Spans
@@ -46,6 +47,10 @@ class SclRaiTraining:
         config = recipe.model_config_for(types, asdict(options))
         return TorchSclRai(model.to(device), config, WordTokenizer.load(tokenizer_folder))
 
+    def continued(self, model: SclRai, config: ModelConfig, tokenizer: WordTokenizer) -> TorchSclRai:
+        """A trained model that is to be trained further."""
+        return TorchSclRai(model, config, tokenizer)
+
     def stages(self, runtime: TorchSclRai, data: TrainingData) -> Iterator[Stage]:
         """The only stage; it is evaluated without retrieval, because centres are computed once, after training."""
         self.examples = data.examples
@@ -67,6 +72,8 @@ class SclRaiTraining:
         """Compute the centres of labels, then calibrate."""
         if runtime.model.options.retrieval_weight > 0:
             runtime.store = compute_centres(runtime, self.examples, self._collator(runtime, recipe))
+        if recipe.training.threshold_from == "start":
+            return
         calibrate(runtime, development, choose_threshold=recipe.training.threshold_from == "dev")
 
 
@@ -84,7 +91,8 @@ def compute_centres(runtime: TorchSclRai, examples: Sequence[Example], collator:
         inputs = to_device(collator([examples[row] for row in rows]), runtime.device)
         with runtime.autocast():
             states = model.word_states(*(inputs[name] for name in ("ids", "mask", "first", "last")))
-            negatives = model.sample_negatives(states, inputs["words"], inputs["gold"], inputs["chances"])
+            masked = inputs.get("masked")
+            negatives = model.sample_negatives(states, inputs["words"], inputs["gold"], inputs["chances"], masked)
             gold = inputs["gold"]
             spans = Spans(*(torch.cat(pair) for pair in zip(gold[:, :3].T, negatives, strict=True)))
             vectors = model.span_vectors(states, spans).double()

@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from onoma.errors import OnomaError
 from onoma.models.config import ModelConfig
 from onoma.models.folder import ModelFolder
-from onoma.systems.base import Runtime, RuntimeSettings
+from onoma.systems.base import NOT_RESTORED, Runtime, RuntimeSettings
 from onoma.systems.options import parse_options
 from onoma.systems.suner.options import RENAMED, STAGES, SunerOptions
 
@@ -43,6 +44,10 @@ class SunerSystem:
         options = self.parse_options(config.options)
         detection_encoder = empty_encoder(folder) if options.form == "two-stage" else None
         return Suner(empty_encoder(folder), detection_encoder, options)
+
+    def restore(self, folder: ModelFolder) -> nn.Module:
+        """Not possible."""
+        raise OnomaError(NOT_RESTORED.format(system=self.name, folder=folder.path))
 
     def training(self) -> Training:
         """How SUNER is trained."""

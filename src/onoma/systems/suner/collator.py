@@ -13,7 +13,15 @@ from onoma.inputs.tokenizer import WordTokenizer
 from onoma.systems.suner.candidates import dataset_prefix
 from onoma.systems.suner.marking import Candidates, mark
 from onoma.systems.suner.options import StageName, SunerOptions
-from onoma.training.collation import Arrays, TypeSampler, batch_generator, collate_examples, gold_rows, known_types
+from onoma.training.collation import (
+    Arrays,
+    TypeSampler,
+    batch_generator,
+    collate_examples,
+    gold_rows,
+    known_types,
+    masked_rows,
+)
 from onoma.training.examples import Example
 
 Integers = NDArray[np.int64]
@@ -62,6 +70,7 @@ class SunerCollator:
             "last": batch.last,
             "words": batch.words,
             "gold": spans,
+            **masked_rows(examples),
         }
         if self.stage == "detection":
             return arrays
@@ -90,7 +99,8 @@ class SunerCollator:
         """The mentions and spans that are no mention: sampled ones and the detector's mistakes."""
         rows = [spans]
         if self.options.negatives_per_mention > 0 and self.options.rejection == "learned":
-            taken = set(map(tuple, spans.tolist()))
+            masked = masked_rows(examples).get("masked", spans[:0])
+            taken = {*map(tuple, spans.tolist()), *map(tuple, masked.tolist())}
             counts = np.bincount(spans[:, 0], minlength=len(examples))
             edges = np.concatenate([[0], np.cumsum(counts)])
             negatives = []

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from onoma.systems.blocks.cuda_graphs import GraphedFunction
 from onoma.systems.blocks.encoders import encoder_function, mean_pool
 from onoma.systems.blocks.losses import contrastive_loss
+from onoma.systems.blocks.negatives import counted_spans
 from onoma.systems.blocks.transformer import KeyValueCache, Transformer
 from onoma.systems.suner.marking import CLOSING, OPENING, TEXT
 from onoma.systems.suner.options import STAGES, StageName, SunerOptions
@@ -48,6 +49,7 @@ class SpanDetector(nn.Module):
         super().__init__()
         size = options.detector_size
         self.boundary_weight = options.boundary_weight
+        self.negative_sampling, self.negative_rate = options.negative_sampling, options.negative_rate
         self.start = _feed_forward(encoder_size, size)
         self.end = _feed_forward(encoder_size, size)
         self.bilinear = nn.Parameter(torch.randn(size, size) / size)  # W_p U
@@ -65,19 +67,28 @@ class SpanDetector(nn.Module):
         found: Tensor = logits.float().masked_fill(~_spans(words, first.shape[1]), NO_SPAN)
         return found
 
-    def loss(self, first: Tensor, last: Tensor, words: Tensor, gold: Tensor) -> Tensor:
-        """Equation 7, the mean over windows; `gold` has rows (window, first word, last word)."""
+    def loss(self, first: Tensor, last: Tensor, words: Tensor, gold: Tensor, masked: Tensor | None = None) -> Tensor:
+        """Equation 7, the mean over windows; `gold` and `masked` have rows (window, first word, last word).
+
+        Masked spans, and unlabelled ones that are not sampled, have no part in it.
+        """
         window, begin, end = gold.T
         logits = self(first, last, words)
         is_span = torch.zeros_like(logits)
         is_span[window, begin, end] = 1.0
-        exists = (torch.arange(first.shape[1], device=words.device) < words[:, None]).float()
-        is_start, is_end = torch.zeros_like(exists), torch.zeros_like(exists)
-        is_start[window, begin], is_end[window, end] = 1.0, 1.0
-        spans = F.binary_cross_entropy_with_logits(logits, is_span, reduction="sum")  # equation 4
+        is_start, is_end = is_span.amax(2), is_span.amax(1)
+        counted = counted_spans(
+            words, (first.shape[1],) * 2, gold, sampling=self.negative_sampling, rate=self.negative_rate, masked=masked
+        )
+        weights = by_edges(counted.spans).float()
+        spans = F.binary_cross_entropy_with_logits(logits, is_span, weights, reduction="sum")  # equation 4
+        sides = (
+            (self.start_boundary, first, is_start, counted.starts.float()),
+            (self.end_boundary, last, is_end, counted.ends.float()),
+        )
         boundary = sum(
-            F.binary_cross_entropy_with_logits(head(states).squeeze(-1).float(), target, exists, reduction="sum")
-            for head, states, target in ((self.start_boundary, first, is_start), (self.end_boundary, last, is_end))
+            F.binary_cross_entropy_with_logits(head(states).squeeze(-1).float(), target, chosen, reduction="sum")
+            for head, states, target, chosen in sides
         )  # equations 5 and 6
         return ((1 - self.boundary_weight) * spans + self.boundary_weight * boundary) / len(words)
 
@@ -173,11 +184,13 @@ class Suner(nn.Module):
         known: Tensor | None = None,
         type_ids: Tensor | None = None,
         type_mask: Tensor | None = None,
+        masked: Tensor | None = None,
     ) -> dict[str, Tensor]:
         """The loss of a training batch, as `SunerCollator` builds it.
 
         Args:
             gold: mentions of any type: rows (window, first word, last word), each once.
+            masked: spans that are neither mentions nor negatives: rows as in `gold`.
             ids, positions, roles: texts followed by markers, if the stage has markers.
             marks: candidates: rows (window, place of [e], place of [/e], first token, last token).
             labels: rows (candidate, type): which candidates are mentions of which type. In the one-stage form rows
@@ -186,13 +199,14 @@ class Suner(nn.Module):
         """
         if self.stage == "detection":
             states = self.dropout(self.encode_for_detection(ids, mask))
-            return {"loss": self.detector.loss(*at_words(states, first, last), words, gold)}
+            return {"loss": self.detector.loss(*at_words(states, first, last), words, gold, masked)}
         if labels is None or known is None or type_ids is None or type_mask is None:
             raise TypeError(f"the stage {self.stage!r} needs types and labels")
         types = self.encode_types(type_ids, type_mask)
         if self.stage == "one-stage":
             states = self.dropout(self.encode_text(ids, mask))
-            return {"loss": self._one_stage_loss(*at_words(states, first, last), words, types, labels, known)}
+            chosen = self._counted(words, first.shape[1], gold, masked)
+            return {"loss": self._one_stage_loss(*at_words(states, first, last), chosen, types, labels, known)}
         if positions is None or roles is None or marks is None:
             raise TypeError(f"the stage {self.stage!r} needs markers")
         if self.options.markers:
@@ -201,7 +215,7 @@ class Suner(nn.Module):
             states = self.dropout(self.encode_text(ids, mask))
         loss = self.match_loss(self.match(states, Marks(*marks.T), types), labels, known)
         if self.stage == "fused":
-            loss = loss + self.detector.loss(*at_words(states, first, last), words, gold)
+            loss = loss + self.detector.loss(*at_words(states, first, last), words, gold, masked)
         return {"loss": loss}
 
     def match_loss(self, sims: tuple[Tensor, Tensor], labels: Tensor, known: Tensor) -> Tensor:
@@ -225,21 +239,29 @@ class Suner(nn.Module):
             gold = gold & negatives.any(-1, keepdim=True)
         return (against - sim).masked_fill(~gold, 0.0).sum() / gold.sum().clamp(min=1)
 
+    def _counted(self, words: Tensor, length: int, gold: Tensor, masked: Tensor | None) -> Tensor:
+        """The mentions and negatives among all pairs of words: (windows, words, words)."""
+        options = self.options
+        counted = counted_spans(
+            words, (length, length), gold, sampling=options.negative_sampling, rate=options.negative_rate, masked=masked
+        )
+        return by_edges(counted.spans)
+
     def _one_stage_loss(
-        self, first: Tensor, last: Tensor, words: Tensor, types: Tensor, labels: Tensor, known: Tensor
+        self, first: Tensor, last: Tensor, chosen: Tensor, types: Tensor, labels: Tensor, known: Tensor
     ) -> Tensor:
-        """The same with all spans of a text as candidates. Terms are divided by the number of mentions, not of spans,
-        because nearly all spans are no mention, and most of these are easy."""
+        """The same with all chosen spans of a text as candidates. Terms are divided by the number of mentions, not of
+        spans, because nearly all spans are no mention, and most of these are easy."""
         window, begin, end, kind = labels.T
-        places, sim, nothing = self._match_spans(first, last, words, types, first.shape[1])
-        number = torch.zeros((len(words), *first.shape[1:2] * 2), dtype=torch.long, device=words.device)
+        places, sim, nothing = self._match_spans(first, last, chosen, types)
+        number = torch.zeros(chosen.shape, dtype=torch.long, device=chosen.device)
         number[tuple(places.T)] = torch.arange(len(places), device=number.device)
         gold = torch.zeros_like(sim, dtype=torch.bool)
         gold[number[window, begin, end], kind] = True
         allowed = known[places[:, 0]]
         exists = allowed.any(1)
         entity, threshold = contrastive_loss(sim[None], nothing[None], gold[None], allowed[None], exists[None])
-        share = exists.sum() / (gold.sum() + len(words))
+        share = exists.sum() / (gold.sum() + len(chosen))
         return entity + share * threshold
 
     # --- encoding
@@ -316,12 +338,11 @@ class Suner(nn.Module):
         self, states: Tensor, first: Tensor, last: Tensor, words: Tensor, types: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         """The same for all spans up to `max_width`: rows (window, first word, last word), and results as in `match`."""
-        return self._match_spans(*at_words(states, first, last), words, types, self.options.max_width)
+        chosen = _spans(words, first.shape[1]).tril(self.options.max_width - 1)
+        return self._match_spans(*at_words(states, first, last), chosen, types)
 
-    def _match_spans(
-        self, first: Tensor, last: Tensor, words: Tensor, types: Tensor, widest: int
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        chosen = _spans(words, first.shape[1]).tril(widest - 1)  # (windows, words, words)
+    def _match_spans(self, first: Tensor, last: Tensor, chosen: Tensor, types: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The same for chosen pairs of words (windows, words, words)."""
         vectors = self.span_vectors.all_spans(first, last)[chosen]  # (spans, size)
         return chosen.nonzero(), *self._similarities(vectors, types)
 
@@ -343,6 +364,13 @@ def _spans(words: Tensor, length: int) -> Tensor:
     """Which pairs of words are spans of their window: (windows, length, length)."""
     place = torch.arange(length, device=words.device)
     return (place[:, None] <= place) & (place < words[:, None, None])
+
+
+def by_edges(spans: Tensor) -> Tensor:
+    """Flags of spans by first word and width (windows, words, words) as flags by first and last word."""
+    place = torch.arange(spans.shape[1], device=spans.device)
+    width = place - place[:, None]  # (words, words)
+    return spans.gather(2, width.clamp(min=0).expand_as(spans)) & (width >= 0)
 
 
 def at_words(states: Tensor, first: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:

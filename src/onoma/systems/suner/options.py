@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from onoma.errors import OnomaError
+from onoma.systems.options import NegativeSampling, check_ranges
 
 Form = Literal["two-stage", "one-stage", "fused"]
 StageName = Literal["detection", "classification", "one-stage", "fused"]
@@ -54,8 +55,17 @@ class SunerOptions:
     pooling: Literal["first", "mean"] = "first"  # how the states of a type description become one vector
     types: Literal["description", "name"] = "description"
     detection_weight: float = 0.0  # of the detector's logit in the score; chosen on development data
+    negative_sampling: NegativeSampling = "none"  # which unlabelled spans the detector rejects
+    negative_rate: float = 0.35  # sampled negatives per word
 
     def __post_init__(self) -> None:
+        check_ranges(
+            self,
+            at_least_1=("detector_size", "matcher_size", "vector_size", "max_width", "max_candidates"),
+            positive=("temperature",),
+            not_negative=("negatives_per_mention", "detection_weight", "negative_rate"),
+            from_0_to_1=("boundary_weight", "detection_threshold"),
+        )
         if self.form == "fused" and not (self.markers and self.attention_mask and self.tied_positions):
             raise OnomaError(
                 "the fused form needs markers, attention_mask and tied_positions. Fix: use the two-stage form without"

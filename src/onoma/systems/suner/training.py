@@ -16,6 +16,7 @@ from onoma.errors import OnomaError
 from onoma.evaluation.candidates import EvaluationSet, mean_scores
 from onoma.inputs.batches import bucket_by_length
 from onoma.inputs.tokenizer import WordTokenizer
+from onoma.models.config import ModelConfig
 from onoma.models.folder import open_single
 from onoma.models.weights import load_weights
 from onoma.systems.blocks.encoders import load_encoder
@@ -54,6 +55,10 @@ class SunerTraining:
             load_detector(model, recipe.parts["detector"])
         device = "cuda" if torch.cuda.is_available() else "cpu"
         return TorchSuner(model.to(device), recipe.model_config_for(types, asdict(options)), tokenizer)
+
+    def continued(self, model: Suner, config: ModelConfig, tokenizer: WordTokenizer) -> TorchSuner:
+        """A trained model that is to be trained further."""
+        return TorchSuner(model, config, tokenizer)
 
     def stages(self, runtime: TorchSuner, data: TrainingData) -> Iterator[Stage]:
         """Detection is chosen by its own F1 regardless of types, everything else by the F1 of the whole model."""
@@ -109,6 +114,8 @@ class SunerTraining:
 
     def finish(self, runtime: TorchSuner, recipe: Recipe, development: Sequence[EvaluationSet]) -> None:
         """Choose how detection and match are combined, then calibrate."""
+        if recipe.training.threshold_from == "start":
+            return
         choose = recipe.training.threshold_from == "dev"
         if choose and runtime.model.options.form != "one-stage":
             choose_detection(runtime, development)

@@ -1,0 +1,207 @@
+"""Dictionaries: names with types, whose mentions in texts are labelled.
+
+A mention starts and ends at word boundaries (characters, in scripts without spaces). Case and width are folded unless
+they are to be matched, and any white space stands for any other. Of overlapping mentions the longest stays, of equally
+long ones the first. Phrases of the stop list, entries with an unclear type and entries to which a context rule applies
+are not labelled, but they still hide shorter entries inside them: if "Paris Hilton" is in the stop list, the city is
+not found in it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, pairwise
+from os import PathLike
+from typing import get_args
+
+import numpy as np
+
+from onoma.data.dictionary.entries import AnyPath, Entry, read_entries
+from onoma.data.dictionary.folding import Folding
+from onoma.data.dictionary.matching import SourceWords, Spans, find_spans
+from onoma.data.dictionary.pieces import Integers
+from onoma.data.dictionary.table import Ambiguous, EntryTable
+from onoma.decoding.overlap import resolve_overlaps
+from onoma.entities import Document
+from onoma.errors import DataError, OnomaError
+
+BLOCK = 1 << 18
+"""Characters that are searched together: several documents, or a part of a long one."""
+MARGIN = 1 << 12
+"""Characters around a part of a long document that are searched with it; longer than any word."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """Some documents, and their mentions of entries as columns, sorted by document and start."""
+
+    documents: list[Document]
+    document: Integers
+    start: Integers
+    end: Integers
+    label: Integers  # in `types`
+    entry: Integers  # below `Dictionary.size`
+    types: tuple[str, ...]
+
+    def spans(self, names: Sequence[str] | None = None) -> Iterator[list[tuple[int, int, str]]]:
+        """The mentions of each document, with the names of types or others."""
+        labels = map((names or self.types).__getitem__, self.label.tolist())
+        rows = list(zip(self.start.tolist(), self.end.tolist(), labels, strict=True))
+        edges = np.searchsorted(self.document, np.arange(len(self.documents) + 1)).tolist()
+        return (rows[first:end] for first, end in pairwise(edges))
+
+    def annotate(self) -> Iterator[Document]:
+        """The documents with these mentions as their only entities; of other fields, they keep words and identifier."""
+        for document, spans in zip(self.documents, self.spans(), strict=True):
+            yield Document.from_spans(document.text, spans, words=document.words, id=document.id)
+
+    def json_lines(self) -> Iterator[str]:
+        """The lines that the format jsonl writes for `annotate()`, several times as fast."""
+        names = [json.dumps(name, ensure_ascii=False) for name in self.types]
+        for document, spans in zip(self.documents, self.spans(names), strict=True):
+            number = "" if document.id is None else f'"id": {json.dumps(document.id, ensure_ascii=False)}, '
+            text = json.dumps(document.text, ensure_ascii=False)
+            mentions = ", ".join([f'{{"start": {a}, "end": {b}, "label": {name}}}' for a, b, name in spans])
+            words = "" if document.words is None else f', "words": {json.dumps(document.words)}'
+            yield f'{{{number}"text": {text}, "entities": [{mentions}]{words}}}\n'
+
+
+class Dictionary:
+    """Entries with types, ready to label documents.
+
+    `types` are the types of the entries, `size` is the number of entries that can be found, and `ambiguous` the number
+    of those that are skipped because they have several types.
+
+    >>> dictionary = Dictionary([Entry("new york", "city"), Entry("york", "city"), Entry("aspirin", "drug")])
+    >>> document = next(dictionary.label([Document("ASPIRIN in New York")]))
+    >>> [(entity.text, entity.label) for entity in document.entities]
+    [('ASPIRIN', 'drug'), ('New York', 'city')]
+    """
+
+    def __init__(
+        self,
+        entries: Iterable[Entry],
+        *,
+        ambiguous: Ambiguous = "skip",
+        stop: Iterable[str] = (),
+        not_before: Sequence[str] = (),
+        not_after: Sequence[str] = (),
+        match_case: bool = False,
+        match_width: bool = False,
+    ) -> None:
+        """Index entries.
+
+        Args:
+            ambiguous: what to do with entries of several types: "skip" them, use the "first" type, or "all" of them.
+            stop: phrases that are not labelled.
+            not_before: words before which no entry is labelled, in addition to those of single entries.
+            not_after: words after which no entry is labelled.
+            match_case: "Paris" matches only "Paris", not "PARIS".
+            match_width: full-width and half-width characters differ.
+        """
+        if ambiguous not in get_args(Ambiguous):
+            raise OnomaError(f"ambiguous must be one of {', '.join(get_args(Ambiguous))}, got {ambiguous!r}")
+        self._folding = Folding(case=not match_case, width=not match_width)
+        self._table = EntryTable.build(
+            entries, self._folding, ambiguous=ambiguous, stop=stop, not_before=not_before, not_after=not_after
+        )
+        self._several_labels = ambiguous == "all"
+        self.types, self.size, self.ambiguous = self._table.types, self._table.size, self._table.ambiguous
+
+    @classmethod
+    def load(
+        cls,
+        paths: AnyPath | Iterable[AnyPath],
+        *,
+        type: str | None = None,
+        ambiguous: Ambiguous = "skip",
+        stop: Iterable[str] = (),
+        not_before: Sequence[str] = (),
+        not_after: Sequence[str] = (),
+        match_case: bool = False,
+        match_width: bool = False,
+    ) -> Dictionary:
+        """Read entries from one or several files; `onoma.data.dictionary.entries` describes their formats.
+
+        Args:
+            type: the type of entries in files that name none; by default the name of the file.
+        """
+        files = [paths] if isinstance(paths, str | PathLike) else list(paths)
+        return cls(
+            chain.from_iterable(_require_entries(read_entries(path, type), path) for path in files),
+            ambiguous=ambiguous,
+            stop=stop,
+            not_before=not_before,
+            not_after=not_after,
+            match_case=match_case,
+            match_width=match_width,
+        )
+
+    def label(self, documents: Iterable[Document]) -> Iterator[Document]:
+        """The documents with the mentions of entries as their only entities, one by one, in constant memory."""
+        for batch in self.label_batches(documents):
+            yield from batch.annotate()
+
+    def label_batches(self, documents: Iterable[Document]) -> Iterator[Batch]:
+        """Like `label`, but several documents at a time, and faster."""
+        for batch in _batches(documents):
+            starts = np.cumsum([0, *(len(document.text) + 1 for document in batch)])
+            spans = self._search("\n".join([document.text for document in batch]), starts, _source_words(batch, starts))
+            spans = self._resolve(spans)
+            document = np.searchsorted(starts, spans.start, side="right") - 1
+            shift = starts[document]
+            yield Batch(batch, document, spans.start - shift, spans.end - shift, spans.label, spans.entry, self.types)
+
+    def _search(self, text: str, starts: Integers, words: SourceWords | None) -> Spans:
+        """All mentions; a long document is searched part by part."""
+        if len(text) <= 2 * BLOCK:
+            return find_spans(text, starts[1:] - 1, self._table, self._folding, words)
+        margin, parts = max(MARGIN, 4 * self._table.longest), []
+        for start in range(0, len(text), BLOCK):
+            low, high = max(0, start - margin), min(len(text), start + BLOCK + margin)
+            near = None if words is None else SourceWords(*(column[low : high + 1] for column in words))
+            spans = find_spans(text[low:high], np.array([high - low]), self._table, self._folding, near)
+            spans = spans._replace(start=spans.start + low, end=spans.end + low)
+            parts.append(spans.take((spans.start >= start) & (spans.start < start + BLOCK)))
+        return Spans(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+    def _resolve(self, spans: Spans) -> Spans:
+        """The longest of overlapping mentions, without those that are not labelled."""
+        rank, length = spans.label + 1, (spans.end - spans.start).astype(np.float64)
+        rows = resolve_overlaps(spans.start, spans.end, rank, length, several_labels=self._several_labels)
+        return spans.take(rows[spans.label[rows] >= 0])
+
+
+def _require_entries(entries: Iterator[Entry], path: AnyPath) -> Iterator[Entry]:
+    entry = None
+    for entry in entries:
+        yield entry
+    if entry is None:
+        raise DataError("the dictionary has no entries", path=path, fix="write one entry per line")
+
+
+def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
+    """Documents that are searched together; a long document is alone."""
+    batch: list[Document] = []
+    characters = 0
+    for document in documents:
+        if batch and characters + len(document.text) > BLOCK:
+            yield batch
+            batch, characters = [], 0
+        batch.append(document)
+        characters += len(document.text) + 1
+    if batch:
+        yield batch
+
+
+def _source_words(documents: Sequence[Document], starts: Integers) -> SourceWords | None:
+    if all(document.words is None for document in documents):
+        return None
+    known, edges = np.zeros(int(starts[-1]), np.bool_), np.zeros(int(starts[-1]), np.bool_)
+    for document, (start, end) in zip(documents, pairwise(starts.tolist()), strict=True):
+        if document.words is not None:
+            known[start:end] = True
+            edges[start + np.array(document.words, np.int64).ravel()] = True
+    return SourceWords(known, edges)

@@ -1,0 +1,159 @@
+"""An index of phrases, which finds all of their occurrences in a text with array operations.
+
+Level n of the index knows the sequences of n pieces (see `pieces`) that are a phrase, and those that a longer phrase
+starts with. All pieces of a text are looked up on level 1; those that a phrase starts with are continued by one piece
+and looked up on level 2, and so on. Most are gone after two levels. (An Aho-Corasick automaton for a million phrases
+has tens of millions of states, and almost every character of a text leads to one that is not in the processor's cache:
+see benchmarks/weak_label.py.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onoma.data.dictionary.folding import Folding
+from onoma.data.dictionary.pieces import Hashes, Integers, Pieces
+from onoma.text.boundaries import kinds_of
+
+BATCH_CHARACTERS = 1 << 16
+"""Characters of phrases that are hashed together."""
+_STARTS, _IS_PHRASE = 1, 2
+_LARGEST = (1 << 64) - 1
+_SLOTS_PER_HASH = 8  # in the table that is looked up first: 1 of 8 hashes of other sequences passes it
+
+
+class Occurrences(NamedTuple):
+    """Places in a text where a phrase was found: first and last piece, and the number of the phrase."""
+
+    first: Integers
+    last: Integers
+    phrase: Integers
+
+
+class _SortedHashes:
+    """Hashes, sorted, in which others are found by their highest bits and a few steps."""
+
+    def __init__(self, hashes: Hashes) -> None:
+        bits = max(1, len(hashes).bit_length())
+        self.shift = np.uint64(64 - bits)
+        self.buckets = np.searchsorted(hashes, np.arange(1 << bits, dtype=np.uint64) << self.shift)
+        self.hashes = np.append(hashes, np.uint64(_LARGEST))  # so that every search ends at one
+
+    def __len__(self) -> int:
+        return len(self.hashes) - 1
+
+    def find(self, hashes: Hashes) -> tuple[NDArray[np.bool_], Integers]:
+        """Whether each hash is one of these, and its place or that of the next larger one."""
+        places = self.buckets[hashes >> self.shift]
+        behind = np.flatnonzero(self.hashes[places] < hashes)
+        while len(behind):
+            places[behind] += 1
+            behind = behind[self.hashes[places[behind]] < hashes[behind]]
+        return (self.hashes[places] == hashes) & (places < len(self)), places
+
+
+class _Level:
+    """The phrases of n pieces, and what longer ones start with."""
+
+    def __init__(self, phrases: Hashes, starts: Hashes, first_phrase: int) -> None:
+        bits = max(10, (_SLOTS_PER_HASH * max(len(phrases), len(starts))).bit_length())
+        self.shift = np.uint64(64 - bits)
+        self.flags = np.zeros(1 << bits, np.uint8)  # by the highest bits of a hash
+        self.flags[starts >> self.shift] |= np.uint8(_STARTS)
+        self.flags[phrases >> self.shift] |= np.uint8(_IS_PHRASE)
+        self.phrases, self.first_phrase = _SortedHashes(phrases), first_phrase
+
+    def look_up(self, hashes: Hashes) -> tuple[Integers, Integers, Integers]:
+        """The rows that a longer phrase may start with, the rows that are phrases, and these phrases."""
+        flags = self.flags[hashes >> self.shift]
+        rows = np.flatnonzero(flags & _IS_PHRASE)
+        is_phrase, places = self.phrases.find(hashes[rows])
+        return np.flatnonzero(flags & _STARTS), rows[is_phrase], self.first_phrase + places[is_phrase]
+
+
+class PhraseIndex:
+    """Finds phrases in texts. Phrases that are equal after folding have the same number.
+
+    `numbers` has the number of each phrase, -1 for those that are only white space; `size` is the number of different
+    ones, and the first `single` of them have one piece.
+    """
+
+    def __init__(self, phrases: Iterable[str], folding: Folding) -> None:
+        whole: list[list[Hashes]] = []
+        starts: list[list[Hashes]] = []
+        places: list[list[Integers]] = []  # which of the phrases have 1, 2, ... pieces
+        count = 0
+        for batch in _batches(phrases):
+            for level, (rows, final, started) in enumerate(_hash_phrases(batch, folding)):
+                if level == len(whole):
+                    whole.append([])
+                    starts.append([])
+                    places.append([])
+                places[level].append(count + rows)
+                whole[level].append(final)
+                starts[level].append(started)
+            count += len(batch)
+        self.numbers = np.full(count, -1, np.int64)
+        self.size = 0
+        self._levels: list[_Level] = []
+        for level, parts in enumerate(whole):
+            hashes, number = np.unique(np.concatenate(parts), return_inverse=True)
+            self.numbers[np.concatenate(places[level])] = self.size + number
+            self._levels.append(_Level(hashes, np.unique(np.concatenate(starts[level])), self.size))
+            self.size += len(hashes)
+        self.single = len(self._levels[0].phrases) if self._levels else 0
+
+    def find(self, pieces: Pieces, ends: Integers) -> Occurrences:
+        """All phrases in a text, overlapping ones too.
+
+        Args:
+            ends: the pieces after the last one of each document; phrases lie within a document.
+        """
+        first = np.arange(len(pieces.hash))
+        found = [Occurrences(first[:0], first[:0], first[:0])]
+        limit = np.repeat(ends, np.diff(ends, prepend=0))
+        hashes = pieces.hash
+        for level, table in enumerate(self._levels):
+            rows, phrase_rows, phrases = table.look_up(hashes)
+            last = first + level
+            found.append(Occurrences(first[phrase_rows], last[phrase_rows], phrases))
+            rows = rows[last[rows] + 1 < limit[first[rows]]]
+            if not len(rows):
+                break
+            first = first[rows]
+            hashes = pieces.extend(hashes[rows], last[rows] + 1)
+        return Occurrences(*(np.concatenate(column) for column in zip(*found, strict=True)))
+
+
+def _batches(phrases: Iterable[str]) -> Iterator[list[str]]:
+    batch: list[str] = []
+    characters = 0
+    for phrase in phrases:
+        batch.append(phrase)
+        characters += len(phrase) + 1
+        if characters >= BATCH_CHARACTERS:
+            yield batch
+            batch, characters = [], 0
+    if batch:
+        yield batch
+
+
+def _hash_phrases(phrases: Sequence[str], folding: Folding) -> Iterator[tuple[Integers, Hashes, Hashes]]:
+    """For n = 1, 2, ...: the phrases of n pieces, their hashes, and the hashes of what longer ones start with."""
+    folded = folding.fold("\n".join(phrases))
+    pieces = Pieces.cut(folded.codes, kinds_of(folded.codes))
+    edges = np.concatenate([[0], np.cumsum([len(phrase) + 1 for phrase in phrases])])
+    first = np.searchsorted(pieces.start, folded.places(edges))
+    rows, lengths = np.arange(len(phrases)), np.diff(first)
+    rows = rows[lengths > 0]
+    hashes, level = pieces.hash[first[rows]], 1
+    while len(rows):
+        is_whole = lengths[rows] == level
+        yield rows[is_whole], hashes[is_whole], hashes[~is_whole]
+        rows, hashes = rows[~is_whole], hashes[~is_whole]
+        hashes = pieces.extend(hashes, first[rows] + level)
+        level += 1

@@ -1,0 +1,185 @@
+"""Training that starts from a trained model: of PyTorch, exported to ONNX, or embedded in the package.
+
+System, encoder, tokenizer, options and calibration are those of the start, so that a recipe with `start` needs no
+`encoder`, and nothing is downloaded. Weights in int8 are multiplied by their scales.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from onoma.entities import EntityType
+from onoma.errors import OnomaError
+from onoma.inputs.tokenizer import WordTokenizer
+from onoma.labels.routing import ScriptRouter
+from onoma.labels.translation import LabelTranslator
+from onoma.models.config import ModelConfig
+from onoma.models.folder import ONNX_FILE, WEIGHTS_FILE, ModelFolder, RoutedFolder
+from onoma.models.hub import EMBEDDED
+from onoma.models.weights import load_model
+from onoma.systems.blocks.families import layer_names
+from onoma.systems.registry import get_system
+from onoma.training.collation import Collator
+from onoma.training.corpora import load_part
+from onoma.training.examples import Example
+from onoma.training.recipe import EMBEDDED_START, Recipe, open_start
+from onoma.training.stages import Training
+from onoma.training.trainer import to_device
+
+Weights = dict[str, Tensor]
+SHARES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
+"""Shares of the start to choose from."""
+FEWEST_MENTIONS = 10
+"""With fewer mentions in the development data, F1 depends on chance, and the loss is compared instead."""
+
+
+def find_start(recipe: Recipe, data: Path) -> ModelFolder | None:
+    """The model that a recipe without an encoder starts from, with the options of the recipe.
+
+    Of a folder with several models it is the one for `data.language`, else the one that reads the texts of the train
+    data.
+    """
+    if recipe.start is None or recipe.encoder:
+        return None
+    folder = open_start(recipe.start)
+    if isinstance(folder, RoutedFolder):
+        folder = _choose_route(folder, recipe, data)
+    config = folder.config
+    if config.system != recipe.system:
+        raise OnomaError(
+            f"{recipe.start} is a model of {config.system}, but the recipe trains {recipe.system}. "
+            f"Fix: write 'system: {config.system}', or leave it out"
+        )
+    if not (folder.has(WEIGHTS_FILE) or folder.has(ONNX_FILE)):
+        raise OnomaError(f"{folder.path} has neither {WEIGHTS_FILE} nor {ONNX_FILE}. Fix: get the model again")
+    return replace(folder, config=replace(config, options=config.options | recipe.options))
+
+
+def _choose_route(folder: RoutedFolder, recipe: Recipe, data: Path) -> ModelFolder:
+    """The model of a language, or of the script of most texts."""
+    models = folder.models()
+    if recipe.data.language is not None:
+        for one in models:
+            if one.config.language == recipe.data.language:
+                return one
+    router = ScriptRouter([route.scripts for route in folder.config.routes], folder.config.share)
+    texts = (document.text for corpus in load_part(recipe.data, data, "train") for document in corpus)
+    routes = Counter(map(router.route, texts))
+    return models[routes.most_common(1)[0][0] if routes else -1]
+
+
+def complete_recipe(recipe: Recipe, start: ModelFolder) -> Recipe:
+    """The recipe with the windows and options of the start."""
+    config, given = start.config, recipe.model_fields_set
+    if "max_tokens" in given and recipe.max_tokens != config.max_tokens:
+        raise OnomaError(
+            f"{start.path} reads windows of {config.max_tokens} tokens, but the recipe has 'max_tokens: "
+            f"{recipe.max_tokens}'. Fix: leave it out"
+        )
+    overlap = recipe.overlap if "overlap" in given else config.overlap
+    name = f"{EMBEDDED_START}/{start.path.name}" if start.path.parent == EMBEDDED else str(start.path)
+    changes = {"start": name, "max_tokens": config.max_tokens, "overlap": overlap, "options": config.options}
+    return recipe.model_copy(update=changes)
+
+
+def load_start(start: ModelFolder) -> nn.Module:
+    """The model to start from, in PyTorch."""
+    system = get_system(start.config.system)
+    if start.has(WEIGHTS_FILE):
+        return load_model(start)
+    try:
+        return system.restore(start).to("cuda" if torch.cuda.is_available() else "cpu")
+    except RuntimeError as error:  # of shapes
+        reason = str(error).splitlines()[-1].strip()
+        raise OnomaError(
+            f"training cannot start from {start.path} with these options ({reason}). Fix: remove options that change "
+            "the shape of the model"
+        ) from error
+
+
+def continue_start(start: ModelFolder, training: Training, types: Sequence[EntityType], tokenizer: Path) -> Any:
+    """The runtime of the start, whose model is to be trained on `types`."""
+    model: Any = load_start(start)
+    described = {one.name: one.description for one in types}
+    config = replace(start.config, types=described, options=asdict(model.options))
+    runtime = training.continued(model, config, WordTokenizer.load(tokenizer))
+    if runtime.labels is not None and list(start.config.types) != list(described):
+        raise OnomaError(
+            f"{start.path} knows only the types it was trained on ({', '.join(start.config.types)}), the data has "
+            f"others ({', '.join(described)}). Fix: start from a model that is asked for types by name"
+        )
+    return runtime
+
+
+def uncalibrated(config: ModelConfig) -> ModelConfig:
+    """A configuration whose scores and thresholds are to be fitted anew."""
+    return replace(config, scale=1.0, bias=0.0, threshold=0.5, thresholds={}, calibration_error=None)
+
+
+def translated_types(start: ModelFolder | None, types: Sequence[EntityType]) -> list[EntityType]:
+    """The types as the model reads them: in the language of the start, if it has one."""
+    if start is None:
+        return list(types)
+    return list(LabelTranslator(start.path, start.config.language).translate(types))
+
+
+def copy_weights(model: nn.Module) -> Weights:
+    """A copy of the weights of a model."""
+    return {name: weight.detach().clone() for name, weight in model.state_dict().items()}
+
+
+def average_with_start(model: nn.Module, start: Weights, share: float) -> None:
+    """θ ← (1 - s) θ + s θ_start: between the two, a model often generalises better (Wortsman et al., 2022, WiSE-FT)."""
+    model.load_state_dict(
+        {
+            name: weight.lerp(start[name], share) if weight.is_floating_point() else weight
+            for name, weight in copy_weights(model).items()
+        }
+    )
+
+
+def choose_start_share(model: nn.Module, start: Weights, quality: Callable[[], tuple[float, ...]]) -> float:
+    """The share of the start with the highest quality on development data; the model gets these weights."""
+    trained, found = copy_weights(model), {}
+    for share in SHARES:
+        model.load_state_dict(trained)
+        average_with_start(model, start, share)
+        found[share] = quality()
+    best = max(found, key=lambda share: found[share])
+    model.load_state_dict(trained)
+    average_with_start(model, start, best)
+    return best
+
+
+@torch.inference_mode()
+def mean_loss(model: nn.Module, collator: Collator, examples: Sequence[Example], batch_size: int) -> float:
+    """The mean loss of a model over windows."""
+    model.eval()
+    device, total = next(model.parameters()).device, 0.0
+    for first in range(0, len(examples), batch_size):
+        batch = examples[first : first + batch_size]
+        total += len(batch) * float(model(**to_device(collator(batch), device))["loss"])
+    return total / max(len(examples), 1)
+
+
+def freeze_layers(model: nn.Module, layers: int | Literal["half"]) -> None:
+    """Exclude the embeddings and some lower layers of all encoders from training."""
+    if not layers:
+        return
+    encoders: list[Any] = [one for name, one in model.named_children() if name.endswith("encoder")]
+    for encoder in encoders:
+        if layer_names(encoder.config) is None:
+            raise OnomaError(
+                f"layers of an encoder of the type {encoder.config.model_type!r} cannot be frozen. "
+                "Fix: remove 'frozen_layers' from the recipe"
+            )
+        blocks = encoder.encoder.layer
+        for part in (encoder.embeddings, *blocks[: len(blocks) // 2 if layers == "half" else layers]):
+            part.requires_grad_(False)
