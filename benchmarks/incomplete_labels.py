@@ -61,7 +61,6 @@ class Task(NamedTuple):
         return f"binder/distant_{self.corpus}.yaml", (
             f"data.corpora=[{{path: en/{self.corpus}}}]",
             f"data.simulate_missing={rate}",
-            "training.epochs=10",
         )
 
 
@@ -121,12 +120,12 @@ class Experiment:
         first = self.seeds[0]
         self._phase(
             [Figure("binder", name, task, first) for name in SAMPLINGS for task in to_choose]
-            + [Figure("binder", "", task, seed) for seed in self.seeds for task in (*distant, *missing)]
+            + [Figure("binder", "", task, seed) for task in (*distant, *missing) for seed in self._seeds(task)]
         )
         sampled = {task: self._best(task, list(SAMPLINGS)) for task in incomplete}
         self._phase(
             [Figure("binder", f"{sampled[task]}+{name}", task, first) for name in RELABELLINGS for task in to_choose]
-            + [Figure("binder", name, task, seed) for seed in self.seeds for task, name in sampled.items()]
+            + [Figure("binder", name, task, seed) for task, name in sampled.items() for seed in self._seeds(task)]
             + [Figure(system, "", task, first) for system in ("scl-rai", "plain") for task in distant]
         )
         relabelled = {
@@ -134,7 +133,7 @@ class Experiment:
         }
         self.chosen = {task: {"sampled": sampled[task], "relabelled": relabelled[task]} for task in incomplete}
         self._phase(
-            [Figure("binder", name, task, seed) for seed in self.seeds for task, name in relabelled.items()]
+            [Figure("binder", name, task, seed) for task, name in relabelled.items() for seed in self._seeds(task)]
             + [
                 Figure(system, "", task, seed)
                 for system in ("scl-rai", "plain")
@@ -143,6 +142,10 @@ class Experiment:
             ]
         )
         return self.found
+
+    def _seeds(self, task: Task) -> list[int]:
+        seeds: list[int] = self.seeds if task.setting == "distant" else self.arguments.missing_seeds
+        return seeds
 
     def _phase(self, figures: Iterable[Figure]) -> None:
         runs: dict[Figure, Run] = {}
@@ -181,6 +184,7 @@ def main() -> None:
     parser.add_argument("--corpora", nargs="*", default=list(DISTANT), choices=list(DISTANT))
     parser.add_argument("--rates", nargs="*", type=int, default=list(MISSING_RATES), help="percent of dropped mentions")
     parser.add_argument("--seeds", nargs="*", type=int, default=[0, 1, 2])
+    parser.add_argument("--missing-seeds", nargs="*", type=int, default=[0, 1, 2], help="of runs with dropped mentions")
     parser.add_argument("--output", type=Path, default=RESULTS_FILE)
     arguments = parser.parse_args()
     commit_for(arguments.output)
