@@ -120,14 +120,15 @@ def run_jobs(jobs: list[Job], arguments: argparse.Namespace) -> None:
     while waiting or running:
         late = time.monotonic() >= deadline
         while waiting and len(running) < arguments.parallel and not late:
-            running[waiting[0]] = start(waiting.pop(0), arguments.device)
+            job = waiting.pop(0)
+            running[job] = start(job, arguments.device)
         for job, process in list(running.items()):
             if process.poll() is None and not late:
                 continue
             process.kill()
             process.wait()
             del running[job]
-            print(f"{job.folder.name}: {'done' if is_finished(job) else f'failed or stopped, see {job.folder}.log'}")
+            print(f"{job.folder.name}: {'done' if is_finished(job) else f'failed, see {job.folder}.log'}", flush=True)
         if late:
             waiting.clear()
         time.sleep(0.2)

@@ -295,7 +295,9 @@ def test_every_key_of_a_recipe_is_documented(heading: str, model: type[BaseModel
     check_defaults(table(DOCS / "reference/recipes.md", heading), recipe_defaults(model))
 
 
-@pytest.mark.parametrize(("page", "options"), [("binder", BinderOptions), ("suner", SunerOptions), ("scl-rai", SclRaiOptions)])
+@pytest.mark.parametrize(
+    ("page", "options"), [("binder", BinderOptions), ("suner", SunerOptions), ("scl-rai", SclRaiOptions)]
+)
 def test_every_option_of_a_system_is_documented(page: str, options: Any) -> None:
     check_defaults(table(DOCS / f"systems/{page}.md", "Options"), dataclass_defaults(options))
 

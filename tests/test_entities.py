@@ -1,4 +1,5 @@
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -7,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onoma import Corpus, Document, Entity, EntityType, OnomaError
+from onoma.entities import parse_marks
 
 
 @given(st.text(min_size=1), st.data())
@@ -106,3 +108,50 @@ def test_ids_may_be_integers_and_other_fields_are_kept():
     renamed = replace(document, entities=())
     assert (renamed.id, renamed.meta) == (7, {"source": "news"})
     assert hash(document) == hash(Document.from_spans("Tom", [(0, 3, "PER")], id=7, meta={"source": ["news"]}))
+
+
+@pytest.mark.parametrize(
+    ("example", "text", "mentions"),
+    [
+        ("take [[40 mg]] daily", "take 40 mg daily", ["40 mg"]),
+        ("[[a]][[b]]", "ab", ["a", "b"]),
+        ("[[ 40 mg ]] daily", " 40 mg  daily", ["40 mg"]),
+        (r"if \[[ -f [[x]] \]]; then", "if [[ -f x ]]; then", ["x"]),
+        ("每天[[40毫克]]", "每天40毫克", ["40毫克"]),
+        ("no mark [at all]", "no mark [at all]", []),
+    ],
+)
+def test_marks_of_examples_are_parsed(example: str, text: str, mentions: list[str]) -> None:
+    found, spans = parse_marks(example)
+    assert (found, [found[start:end] for start, end in spans]) == (text, mentions)
+
+
+@pytest.mark.parametrize(
+    ("example", "message"),
+    [
+        ("take [[40 mg daily", "has [[ without ]]"),
+        ("take 40 mg]] daily", "has ]] without [["),
+        ("[[take [[40 mg]]]] daily", "has [[ inside of [["),
+        ("take [[ ]] daily", "empty mark"),
+    ],
+)
+def test_wrong_marks_are_refused(example: str, message: str) -> None:
+    with pytest.raises(OnomaError, match=re.escape(message)):
+        EntityType("dose", examples=["aspirin", example])
+
+
+@given(st.lists(st.tuples(st.text("ab ", min_size=1), st.booleans()), max_size=8))
+def test_marks_can_be_put_around_any_words(parts: list[tuple[str, bool]]) -> None:
+    parts = [(part, marked and bool(part.strip())) for part, marked in parts]
+    example = "".join(f"[[{part}]]" if marked else part for part, marked in parts)
+    text, spans = parse_marks(example)
+    assert text == "".join(part for part, _ in parts)
+    assert [text[start:end] for start, end in spans] == [part.strip() for part, marked in parts if marked]
+
+
+def test_models_read_examples_without_marks_and_marked_ones_are_documents() -> None:
+    dose = EntityType("dose", "an amount", examples=["5 ml", "take [[40 mg]] daily"])
+    assert dose.as_text() == "dose: an amount, such as 5 ml"
+    (document,) = dose.marked_examples
+    assert document.annotated == {"dose"}
+    assert [(one.text, one.label) for one in document.entities] == [("40 mg", "dose")]

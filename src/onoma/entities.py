@@ -6,6 +6,7 @@ string (Unicode code points), and `end` is exclusive.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,8 @@ from onoma.errors import OnomaError
 
 SHOWN_TYPES = 8
 """How many of its types `repr(corpus)` names."""
+
+_MARK = re.compile(r"\\(\[\[|\]\])|(\[\[)|(\]\])")  # an escaped mark, an opening one, a closing one
 
 
 def _check_text(text: object) -> None:
@@ -29,9 +32,46 @@ def _check_offsets(start: object, end: object) -> None:
         raise OnomaError(f"the start and end of a mention must be integers, got start={start!r}, end={end!r}")
 
 
+def parse_marks(example: str) -> tuple[str, tuple[tuple[int, int], ...]]:
+    r"""The text of a marked example, and the offsets of its mentions; an example without marks has none.
+
+    `\[[` and `\]]` stand for the characters themselves.
+
+    >>> parse_marks("take [[40 mg]] in the morning and [[20 mg]] at night")[1]
+    ((5, 10), (34, 39))
+    """
+    text, position, opened, spans = "", 0, None, []
+    for mark in _MARK.finditer(example):
+        text += example[position : mark.start()]
+        position = mark.end()
+        escaped, opening, _ = mark.groups()
+        if escaped:
+            text += escaped
+        elif bool(opening) == (opened is not None):
+            problem = "[[ inside of [[" if opening else "]] without [["
+            raise OnomaError(
+                f"the example {example!r} has {problem}. Fix: mark each mention as [[mention]], and write \\[[ or "
+                "\\]] for the characters themselves"
+            )
+        elif opening:
+            opened = len(text)
+        elif opened is not None:
+            mention = text[opened:]
+            if not mention.strip():
+                raise OnomaError(f"the example {example!r} has an empty mark. Fix: write the mention inside of [[ ]]")
+            start = opened + len(mention) - len(mention.lstrip())
+            spans.append((start, start + len(mention.strip())))
+            opened = None
+    if opened is not None:
+        raise OnomaError(f"the example {example!r} has [[ without ]]. Fix: mark each mention as [[mention]]")
+    return text + example[position:], tuple(spans)
+
+
 @dataclass(frozen=True, slots=True)
 class EntityType:
     """What is asked for: a name in words, and optionally a description, examples and a threshold.
+
+    An example is a mention ("aspirin"), or a text in which all mentions of the type are marked: "take [[40 mg]] daily".
 
     >>> EntityType("drug", "a medicine or active substance", examples=("aspirin",), threshold=0.4).name
     'drug'
@@ -50,17 +90,33 @@ class EntityType:
         if isinstance(self.examples, str) or not all(isinstance(example, str) for example in self.examples):
             raise OnomaError(f"the examples of type {self.name!r} must be a list of strings, got {self.examples!r}")
         object.__setattr__(self, "examples", tuple(self.examples))
+        for example in self.examples:
+            parse_marks(example)
         if self.threshold is not None and not (isinstance(self.threshold, Real) and 0.0 <= self.threshold <= 1.0):
             raise OnomaError(f"the threshold of type {self.name!r} must lie between 0 and 1, got {self.threshold!r}")
 
+    @property
+    def marked_examples(self) -> tuple[Document, ...]:
+        """The examples with marks as documents, whose annotation is complete for this type alone.
+
+        >>> EntityType("dose", examples=["20 ml", "take [[40 mg]] daily"]).marked_examples[0].entities[0].text
+        '40 mg'
+        """
+        parsed = filter(lambda one: one[1], map(parse_marks, self.examples))
+        return tuple(
+            Document.from_spans(text, ((*span, self.name) for span in spans), annotated=[self.name])
+            for text, spans in parsed
+        )
+
     def as_text(self) -> str:
-        """The type in one line, as models read it.
+        """The type in one line, as models read it: its name, its description and the examples without marks.
 
         >>> EntityType("drug", "a medicine", ("aspirin",)).as_text()
         'drug: a medicine, such as aspirin'
         """
         text = f"{self.name}: {self.description}" if self.description else self.name
-        return f"{text}, such as {', '.join(self.examples)}" if self.examples else text
+        plain = [example for example, spans in map(parse_marks, self.examples) if not spans]
+        return f"{text}, such as {', '.join(plain)}" if plain else text
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import tee
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple, TypedDict, Unpack, overload
 
 import numpy as np
@@ -21,6 +22,7 @@ from onoma.entities import Document, Entity, EntityType
 from onoma.errors import DataError, OnomaError
 from onoma.files import atomic_folder
 from onoma.inputs.packing import PackedTexts, WindowedTexts, chunk_texts
+from onoma.labels.examples import Examples, ExampleSet, MarkedText
 from onoma.labels.parsing import Labels, Threshold, Thresholds, parse_labels, resolve_thresholds
 from onoma.labels.routing import ScriptRouter
 from onoma.labels.translation import LabelTranslator
@@ -62,9 +64,10 @@ def load(
     if isinstance(folder, RoutedFolder):
         router = ScriptRouter([route.scripts for route in folder.config.routes], folder.config.share)
         models = [LazyModel(one, partial(_load_model, one, settings)) for one in folder.models()]
-        extractor = Extractor(folder.path, models, router)
+        extractor = Extractor(folder.path, models, router, ExampleSet.read(folder.path))
     else:
-        extractor = Extractor(folder.path, [LazyModel(folder, partial(_load_model, folder, settings))])
+        model = LazyModel(folder, partial(_load_model, folder, settings))
+        extractor = Extractor(folder.path, [model], examples=ExampleSet.read(folder.path))
         extractor.single("use")  # a single model is loaded at once
     return extractor if style is None else extractor.with_style(style)
 
@@ -138,15 +141,20 @@ class LoadedModel:
     runtime: Runtime
     translator: LabelTranslator
 
-    def ask(self, types: Sequence[EntityType], threshold: Threshold | None) -> Question:
-        """Prepare a question, once for any number of texts."""
+    def ask(
+        self,
+        types: Sequence[EntityType],
+        threshold: Threshold | None,
+        examples: Sequence[Sequence[MarkedText]] = (),
+    ) -> Question:
+        """Prepare a question, once for any number of texts; `examples` are those of each type."""
         config, translated = self.runtime.config, self.translator.translate(types)
         tuned = dict(config.thresholds)  # by names in the language of the model or in that of the user
         for asked, own in zip(types, translated, strict=True):
             if own.name in tuned:
                 tuned.setdefault(asked.name, tuned[own.name])
         thresholds = resolve_thresholds(types, threshold, config.threshold, tuned)
-        return Question([one.name for one in types], self.runtime.ask(translated), thresholds)
+        return Question([one.name for one in types], self.runtime.ask(translated, examples), thresholds)
 
     def read(
         self, texts: Sequence[str], question: Question, overlap: Overlap, several_labels: bool, batch_size: int
@@ -228,9 +236,16 @@ class Section(NamedTuple):
 class Extractor:
     """A model, or several models for texts in different scripts. Threads may share it."""
 
-    def __init__(self, folder: Path, models: Sequence[LazyModel], router: ScriptRouter | None = None) -> None:
-        """With several models, `router` chooses the one that reads a text."""
+    def __init__(
+        self,
+        folder: Path,
+        models: Sequence[LazyModel],
+        router: ScriptRouter | None = None,
+        examples: ExampleSet | None = None,
+    ) -> None:
+        """With several models, `router` chooses the one that reads a text; `examples` show what types are."""
         self.folder, self._models, self._router = folder, models, router
+        self.examples = ExampleSet() if examples is None else examples
 
     def __repr__(self) -> str:
         name = "embedded model" if self.folder == EMBEDDED else str(self.folder)
@@ -263,7 +278,28 @@ class Extractor:
         if corpus not in self.styles:
             known = f"it knows: {', '.join(self.styles)}" if self.styles else "it was trained without corpus names"
             raise OnomaError(f"this model has no style {corpus!r}; {known}")
-        return Extractor(self.folder, [one.with_style(corpus) for one in self._models], self._router)
+        return Extractor(self.folder, [one.with_style(corpus) for one in self._models], self._router, self.examples)
+
+    def teach(self, examples: Examples) -> Extractor:
+        """The same model, which knows marked examples of types as well. It is not trained: this takes seconds.
+
+        Args:
+            examples: a corpus, documents, or texts with marks by type. All mentions of a type must be marked in its
+                examples: what is not marked there is not of this type. They count more, the more there are.
+
+        >>> taught = load().teach({"dose": ["take [[40 mg]] daily", "[[two tablets]] at night"]})
+        >>> [one.text for one in taught.extract("She was given 300 mg of aspirin.", ["dose"])]
+        ['300 mg']
+        """
+        return Extractor(self.folder, self._models, self._router, self.examples + ExampleSet.parse(examples))
+
+    def _examples_of(self, types: Sequence[EntityType], model: int) -> list[Sequence[MarkedText]]:
+        """The examples of each type that a model can read."""
+        found = [self.examples.of(one) for one in types]
+        if self._router is None:
+            return list(found)
+        own = [[one for one in each if self._router.route(one.text) == model] for each in found]
+        return [each if any(one.mentions for one in each) else () for each in own]
 
     @overload  # a string is also an iterable of strings, but it is one text
     def extract(self, texts: str, labels: Labels, **options: Unpack[Options]) -> list[Entity]: ...  # type: ignore[overload-overlap]
@@ -362,7 +398,7 @@ class Extractor:
             for number, places in self._routes(chunk).items():
                 model = self._models[number].get()
                 if number not in questions:
-                    questions[number] = model.ask(types, threshold)
+                    questions[number] = model.ask(types, threshold, self._examples_of(types, number))
                 group, labels = [chunk[place] for place in places], questions[number].labels
                 for packed, decoded, end in model.read(group, questions[number], overlap, several_labels, batch_size):
                     for place, found in zip(places, packed.entities(decoded, labels), strict=True):
@@ -403,10 +439,16 @@ class Extractor:
         return load(name_or_folder)
 
     def save_pretrained(self, folder: str | os.PathLike[str]) -> None:
-        """Write the model into a new folder."""
+        """Write the model into a new folder, with the examples that it was taught."""
         with atomic_folder(folder) as temporary:
             shutil.copytree(self.folder, temporary, ignore=shutil.ignore_patterns(".*"), dirs_exist_ok=True)
+            if self.examples.documents:
+                self.examples.write(temporary)
 
     def push_to_hub(self, repo_id: str, *, private: bool = False) -> str:
-        """Upload the model to the hub and return its address there."""
-        return upload(self.folder, repo_id, private=private)
+        """Upload the model to the hub, with the examples that it was taught, and return its address there."""
+        if self.examples == ExampleSet.read(self.folder):
+            return upload(self.folder, repo_id, private=private)
+        with TemporaryDirectory() as temporary:
+            self.save_pretrained(Path(temporary) / "model")
+            return upload(Path(temporary) / "model", repo_id, private=private)

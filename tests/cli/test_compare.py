@@ -48,7 +48,8 @@ def test_recipes_are_compared_in_one_table(
         (("--seeds", ""), "--seeds takes numbers"),
         ((), "nothing to compare"),
         (("--vary", "options.colour=red"), "unknown option 'colour'"),
-        (("--vary", "seed=1", "--data", "/no/such/folder"), "small"),
+        (("--vary", "options.beta=0.4", "--data", "/no/such/folder"), "small"),
+        (("--set", "seed=1"), "Fix: give them as --seeds"),
     ],
 )
 def test_wrong_use_ends_with_code_2(

@@ -134,5 +134,5 @@ def test_standard_input_without_end_is_refused(by_line: bool, unit: bytes, monke
 
 def test_closed_standard_input_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", None)
-    with pytest.raises(DataError, match="standard input is closed. Fix: "):
+    with pytest.raises(DataError, match=r"standard input is closed\. Fix: "):
         texts("-")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -28,22 +29,24 @@ def labelled(documents: list[Document], target: Path) -> Coverage:
 
 def test_coverage_is_counted(tmp_path: Path) -> None:
     done: list[int] = []
-    coverage = weak_label(DICTIONARY, [*GOLD, Document("nothing")], tmp_path / "out.jsonl", on_progress=done.append)
+    coverage = weak_label(DICTIONARY, [*GOLD, Document("Ånd")], tmp_path / "out.jsonl", on_progress=done.append)
     assert coverage.documents == 6
     assert coverage.documents_with_a_mention == 5
     assert coverage.mentions == {"city": 6, "person": 4, "bird": 1}
     assert (coverage.entries, coverage.entries_used) == (4, 3)
-    assert done[-1] == coverage.characters == sum(len(one.text) for one in GOLD) + len("nothing")
+    assert done[-1] == coverage.bytes == sum(len(one.text) for one in GOLD) + len("Ånd".encode())
 
 
 def test_scores_are_those_of_the_evaluation(tmp_path: Path) -> None:
     coverage = labelled(GOLD, tmp_path / "out.jsonl")
     predicted = [document.entities for document in read(tmp_path / "out.jsonl")]
-    expected = evaluate(Corpus("gold", GOLD), predicted).strict
+    gold = [replace(one, entities=tuple(entity for entity in one.entities if entity.label != "pet")) for one in GOLD]
+    expected = evaluate(Corpus("gold", gold), predicted).strict
     assert coverage.scores is not None
     assert coverage.scores.micro == expected.micro
     assert coverage.scores.types == expected.types
     assert coverage.to_dict()["scores"]["types"]["city"]["recall"] == pytest.approx(2 / 3)
+    assert coverage.to_dict()["gold_types_without_entries"] == ["pet"]
 
 
 def test_a_corpus_without_gold_has_no_scores(tmp_path: Path) -> None:

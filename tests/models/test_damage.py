@@ -165,6 +165,18 @@ def test_a_tokenizer_of_another_model_is_an_error_at_load(copy: Callable[[str], 
     error_of(folder, backend)
 
 
+@pytest.mark.parametrize("token", ["[UNK]", "[CLS]"])
+def test_a_tokenizer_without_its_special_tokens_is_an_error_at_load(copy: Callable[[str], Path], token: str) -> None:
+    folder = copy("onnx")
+    values = json.loads((folder / "tokenizer.json").read_text("utf-8"))
+    if token == "[UNK]":
+        values["model"]["unk_token"] = "[NONE]"
+    else:
+        values["post_processor"]["special_tokens"].pop(token)  # makes the library panic
+    (folder / "tokenizer.json").write_text(json.dumps(values), "utf-8")
+    assert str(folder / "tokenizer.json") in error_of(folder, "onnx")
+
+
 def test_a_damaged_model_exits_with_2(copy: Callable[[str], Path], command: Callable[..., Any]) -> None:
     folder = copy("onnx")
     cut(folder / "tokenizer.json", 0.5)

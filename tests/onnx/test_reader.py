@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from test_encoder import IDS, MASK, distilbert, run
 
 from onoma import OnomaError
 from onoma.onnx.encoder import TOKENS, encoder_states
 from onoma.onnx.reader import GraphReader, read_encoder
 from onoma.onnx.writer import GraphWriter, quantise_columns
 from onoma.systems.blocks.encoders import encoder_function
-from test_encoder import IDS, MASK, distilbert, run
 from tiny_encoders import PADS, tiny_encoder
 
 

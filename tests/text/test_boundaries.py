@@ -47,6 +47,15 @@ def test_no_boundary_is_possible_inside_a_word(text: str) -> None:
     assert not inside[-1]
 
 
+def test_addresses_may_contain_characters_of_scripts_without_spaces() -> None:
+    text = "กข ดูที่http://กข.org/ขค กข"
+    kinds = kinds_of(codes(text))
+    found = {text.index(one) for one in ("ดู", "http")}
+    assert are_boundaries(text, kinds, np.array(sorted(found))).all()
+    inside = text.index("ขค")
+    assert are_boundaries(text, kinds, np.array([inside])).tolist() == [inside in segment(text).ravel()] == [False]
+
+
 def test_kinds_cover_all_code_points() -> None:
     assert len(character_kinds()) == 0x110000
     assert character_kinds()[ord("\U00020000")] == character_kinds()[ord("北")]

@@ -134,11 +134,13 @@ def test_recipes_are_named_by_their_files(recipe_file: Callable[[str], Path], da
 
 def test_variants_are_further_recipes(recipe_file: Callable[[str], Path], data_folder: Path) -> None:
     found = load_recipes(
-        [recipe_file("one.yaml")], data_folder, ["seed=7"], ["options.negative_sampling=uniform", "options.beta=0.9"]
+        [recipe_file("one.yaml")], data_folder, ["overlap=7"], ["options.negative_sampling=uniform", "options.beta=0.9"]
     )
     assert list(found) == ["one", "one options.negative_sampling=uniform", "one options.beta=0.9"]
     assert [one.options.get("negative_sampling") for one in found.values()] == [None, "uniform", None]
-    assert {one.seed for one in found.values()} == {7}
+    assert {one.overlap for one in found.values()} == {7}
+    with pytest.raises(OnomaError, match="Fix: give them as --seeds"):
+        load_recipes([recipe_file("one.yaml")], data_folder, variants=["seed=1"])
 
 
 def test_a_corpus_takes_the_place_of_those_of_the_recipes(

@@ -94,6 +94,9 @@ def test_data_that_cannot_be_trained_on_is_refused(start: Path, tmp_path: Path) 
     write(animals()[:3], tmp_path / "few.jsonl")
     with pytest.raises(DataError, match="3 documents are too few"):
         few_data_recipe(tmp_path / "few.jsonl", str(start))
+    write(animals()[:1] * 6, tmp_path / "copies.jsonl")
+    with pytest.raises(DataError, match=r"nothing to use as dev.*Fix: annotate texts that differ"):
+        fine_tune(tmp_path / "copies.jsonl", start=str(start), output=tmp_path / "run")
     for name in ("one", "two"):
         write(animals(), tmp_path / "several" / f"{name}.jsonl")
     with pytest.raises(DataError, match=r"there is no split 'train', only one, two.*Fix: name the file to train on"):

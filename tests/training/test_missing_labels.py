@@ -293,3 +293,27 @@ def test_every_system_trains_with_missing_labels(
     model = train(recipe, output=tmp_path / "run", data=data_folder)
     assert metrics_of(tmp_path / "run")["examples"]["masked_spans"] > 0
     assert json.loads((model / "config.json").read_text("utf-8"))["options"].get("negative_sampling") != "none"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("options", "data"),
+    [
+        ({"negative_sampling": "overlapping"}, {}),
+        ({"threshold_loss": "present"}, {}),
+        ({}, {"mask_repeated": True}),
+    ],
+    ids=str,
+)
+def test_more_mentions_are_found_than_by_plain_training(
+    options: dict[str, Any], data: dict[str, Any], recipe_values: dict[str, Any], data_folder: Path, tmp_path: Path
+) -> None:
+    settings = {"checkpoints": False, "max_steps": 80, "eval_steps": 40}
+    recall = {}
+    for name, changes in {"plain": ({}, {}), "changed": (options, data)}.items():
+        recipe = changed_recipe(
+            recipe_values, options=changes[0], data={"simulate_missing": 0.6, **changes[1]}, training=settings
+        )
+        train(recipe, output=tmp_path / name, data=data_folder)
+        recall[name] = metrics_of(tmp_path / name)["test"]["small"]["recall"]
+    assert recall["changed"] > recall["plain"] + 10

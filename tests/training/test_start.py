@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from onoma.training import train
 from onoma.training.recipe import Recipe, load_recipe
 from onoma.training.start import average_with_start, choose_start_share, find_start, freeze_layers, mean_loss
 from tiny_encoders import tiny_encoder
-from tiny_training import SHORT, metrics_of
+from tiny_training import SHORT, metrics_of, suner_recipe
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +72,23 @@ def test_a_model_of_pytorch_is_a_start_without_an_encoder(tiny_model: Path, data
     assert metrics_of(tmp_path)["start"]["test"]["small"]["f1"] > 99
 
 
+def test_a_suner_of_pytorch_is_a_start_but_not_an_exported_one(
+    recipe_values: dict[str, Any], data_folder: Path, tmp_path: Path
+) -> None:
+    trained = train(suner_recipe(recipe_values, training=SHORT), output=tmp_path / "first", data=data_folder)
+    recipe = load_recipe(values(trained))
+    assert (recipe.system, recipe.encoder) == ("suner", "")
+    train(recipe, output=tmp_path / "second", data=data_folder)
+    metrics = metrics_of(tmp_path / "second")
+    assert metrics["start"]["dev"] == metrics_of(tmp_path / "first")["dev"]
+    assert metrics["stages"].keys() == {"detection", "classification"}
+    exported = export(trained, tmp_path / "onnx")
+    with pytest.raises(
+        OnomaError, match=r"exported model of suner.*Fix: start from the folder with model\.safetensors"
+    ):
+        train(load_recipe(values(exported)), output=tmp_path / "third", data=data_folder)
+
+
 def test_without_dev_the_last_weights_are_kept(exported: Path, data_folder: Path, tmp_path: Path) -> None:
     data = {"corpora": [{"path": "small", "dev": None}], "names": "labels", "windows": "sentence"}
     settings = {**SHORT, "threshold_from": "start", "dataloader_workers": 0}
@@ -104,15 +122,20 @@ def test_embeddings_and_lower_layers_of_all_encoders_are_frozen(layers: Any, fro
     assert model["head"].weight.requires_grad
 
 
-def test_the_best_share_is_chosen() -> None:
-    model = nn.Linear(1, 1, bias=False)
+def test_the_best_share_is_chosen_and_sets_weights_and_threshold() -> None:
+    runtime = SimpleNamespace(model=nn.Linear(1, 1, bias=False), config=ModelConfig("binder", threshold=0.4))
     start = {"weight": torch.tensor([[1.0]])}
-    nn.init.constant_(model.weight, 5.0)
-    share = choose_start_share(model, start, lambda: (0.0, -(model.weight - 2.1).square().item()))
-    assert share == 0.75
-    assert model.weight.item() == pytest.approx(2.0)
-    average_with_start(model, start, 1.0)
-    assert model.weight.item() == 1.0
+    nn.init.constant_(runtime.model.weight, 5.0)
+
+    def quality() -> tuple[float, float]:
+        return 0.0, -(runtime.model.weight - 2.1).square().item()
+
+    assert choose_start_share(runtime, start, quality, threshold_factor=0.5) == 0.75
+    assert runtime.model.weight.item() == pytest.approx(2.0)
+    assert runtime.config.threshold == pytest.approx(0.4 * 0.5**0.25)
+    average_with_start(runtime, start, 1.0, 0.5)
+    assert runtime.model.weight.item() == 1.0
+    assert runtime.config.threshold == pytest.approx(0.4 * 0.5**0.25)  # the factor counts for new weights only
 
 
 def test_the_mean_loss_counts_every_window_once() -> None:

@@ -107,7 +107,7 @@ def _fill_closed_streams() -> None:
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # which takes the lowest number that is free
     if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w")  # noqa: SIM115; None would mean standard output to `print`
+        sys.stderr = os.fdopen(2, "w", closefd=False)  # to `print`, None would mean standard output
 
 
 def _terminate(number: int, frame: object) -> NoReturn:

@@ -12,6 +12,7 @@ from onoma.cli.shared import (
     BatchSize,
     CorpusPath,
     Device,
+    Examples,
     Json,
     Language,
     Limit,
@@ -28,6 +29,7 @@ from onoma.cli.shared import (
 def evaluate(
     corpus: CorpusPath,
     model: Model = None,
+    examples: Examples = None,
     split: Annotated[str | None, typer.Option(help="Split of a corpus folder; by default test.")] = None,
     predictions: Annotated[Path | None, typer.Option(help="Score this file of predictions instead of a model.")] = None,
     names: Names = "natural",
@@ -47,7 +49,7 @@ def evaluate(
     """Score a model, or a file of predictions, on a corpus; all types of the corpus are asked for at once."""
     from onoma.data.review import check_name, write_candidates
     from onoma.evaluation.review import missed_candidates
-    from onoma.evaluation.runs import open_corpus, render_run, run, score_file
+    from onoma.evaluation.runs import open_corpus, open_examples, render_run, run, score_file
     from onoma.extractor import load
     from onoma.labels.parsing import parse_threshold
 
@@ -58,6 +60,8 @@ def evaluate(
         outcome = score_file(predictions, gold, limit)
     else:
         thresholds, extractor = parse_threshold(threshold), load(model, backend, device)
+        if examples:
+            extractor = extractor.teach(open_examples(examples, gold.labels, names=names, language=language))
         with progress_bar(len(gold)) as update:
             outcome = run(
                 extractor, gold, threshold=thresholds, overlap=overlap, batch_size=batch_size, on_progress=update

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from onoma.cli.shared import BackendName, BatchSize, Device, Model, Overlap, TextProgress, Threshold
+from onoma.cli.shared import BackendName, BatchSize, Device, Examples, Model, Overlap, TextProgress, Threshold
 
 if TYPE_CHECKING:
-    from onoma.entities import Document
+    from onoma.entities import Document, EntityType
     from onoma.extractor import Section
 
 
@@ -24,6 +24,7 @@ def extract(
         typer.Option(help='What to look for: "person, city"; may be repeated, and "a, b" in quotes is one label.'),
     ] = None,
     types: Annotated[Path | None, typer.Option(help="YAML file of types: name: description.")] = None,
+    examples: Examples = None,
     model: Model = None,
     threshold: Threshold = None,
     overlap: Annotated[Overlap, typer.Option(help="Whether mentions may contain each other, or cross.")] = "flat",
@@ -37,17 +38,27 @@ def extract(
     batch_size: BatchSize = 64,
     style: Annotated[str | None, typer.Option(help="Annotate as in this corpus, if the model knows it.")] = None,
 ) -> None:
-    """Find entities of any types that you can name. With jsonl output, each line of standard input is a document."""
+    """Find entities of any types that you can name. With jsonl output, each line of standard input is a document.
+
+    Without labels, the types of the examples are looked for, those of --examples or those that the model was taught.
+    """
     from onoma.data.rendering import write_documents, write_tables
     from onoma.data.texts import STANDARD_INPUT, read_texts
     from onoma.extractor import load
     from onoma.labels.parsing import parse_labels, parse_threshold, read_types, split_labels
 
+    if examples:
+        from onoma.evaluation.runs import open_examples
+
     named = [name for text in labels or () for name in split_labels(text) if name]
-    asked = parse_labels([*named, *(read_types(types) if types else ())])
+    given: list[str | EntityType] = [*named, *(read_types(types) if types else ())]
+    shown = open_examples(examples, (one.name for one in parse_labels(given)) if given else None) if examples else None
     thresholds = parse_threshold(threshold)
     texts = read_texts(source, by_line=lines or (source == STANDARD_INPUT and output_format == "jsonl"))
     extractor = load(model, backend, device, style=style)
+    if shown is not None:
+        extractor = extractor.teach(shown)
+    asked = parse_labels(given or (shown.types if shown else extractor.examples.labels))
 
     def read(documents: Iterator[Document]) -> Iterator[Section]:
         sections = extractor.stream_sections(

@@ -34,6 +34,9 @@ Names = Annotated[
     typer.Option(help="Names of types: from meta.json, from Onoma's inventory, or the labels of the file."),
 ]
 Language = Annotated[str | None, typer.Option(help="Language of type names that exist in several: en or zh.")]
+Examples = Annotated[
+    str | None, typer.Option(help="Corpus with marked examples of types: a file, a folder of splits, or FOLDER:SPLIT.")
+]
 CorpusPath = Annotated[str, typer.Argument(help="Corpus: a file, a folder of splits, or FOLDER:SPLIT.")]
 Changes = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a value, such as training.epochs=3.")

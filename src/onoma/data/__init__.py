@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from onoma.data.corpora import CorpusInfo, find_splits, load_corpus, load_splits, read_info
+    from onoma.data.dictionary import Dictionary, Entry
     from onoma.data.formats import FORMATS, convert, detect, read, write
     from onoma.data.inventory import Inventory
     from onoma.data.joining import join_documents
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "corpora": ("CorpusInfo", "find_splits", "load_corpus", "load_splits", "read_info"),
+    "dictionary": ("Dictionary", "Entry"),
     "formats": ("FORMATS", "convert", "detect", "read", "write"),
     "inventory": ("Inventory",),
     "joining": ("join_documents",),
@@ -25,6 +27,8 @@ _MODULES = {
 __all__ = [
     "FORMATS",
     "CorpusInfo",
+    "Dictionary",
+    "Entry",
     "Inventory",
     "convert",
     "describe",

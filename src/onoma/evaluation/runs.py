@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,7 +13,7 @@ from onoma.data.corpora import find_splits, load_corpus
 from onoma.data.formats import read
 from onoma.data.inventory import Inventory
 from onoma.decoding.overlap import Overlap
-from onoma.entities import Corpus, Entity
+from onoma.entities import SHOWN_TYPES, Corpus, Entity
 from onoma.errors import DataError
 from onoma.evaluation.candidates import usual_overlap
 from onoma.evaluation.render import render
@@ -141,6 +141,19 @@ def open_corpus(
     if names == "inventory":
         corpus = Inventory.load().unify(corpus, language="zh" if language == "zh" else "en")
     return corpus if limit is None else Corpus(corpus.name, tuple(islice(corpus, limit)), corpus.types)
+
+
+def open_examples(
+    source: AnyPath, asked: Iterable[str] | None = None, *, names: Names = "natural", language: str | None = None
+) -> Corpus:
+    """A corpus with examples of types, by default the train split; an error if it has none of those asked for."""
+    corpus = open_corpus(source, usual=("train",), names=names, language=language)
+    asked = corpus.labels if asked is None else tuple(asked)
+    if not set(asked) & {entity.label for document in corpus for entity in document.entities}:
+        types = ", ".join(corpus.labels[:SHOWN_TYPES]) or "none"
+        fix = f"give examples of {', '.join(asked[:SHOWN_TYPES])}" if asked else "give documents with mentions"
+        raise DataError(f"there are no examples of the types asked for (its types: {types})", path=source, fix=fix)
+    return corpus
 
 
 def score_file(path: AnyPath, corpus: Corpus, limit: int | None = None) -> Run:

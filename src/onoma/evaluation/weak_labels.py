@@ -28,13 +28,13 @@ MAX_TYPES = 40
 class Coverage:
     """How much of a corpus a dictionary covers, counted while documents are labelled.
 
-    Gold is compared strictly: same characters, same label. A document without annotation does not count there, nor does
-    a type that is not annotated in a document, or that has no gold mention at all.
+    Gold is compared strictly (same characters, same label), for the types that the dictionary has entries of. Documents
+    without annotation do not count there, nor do types that are not annotated in a document, or have no gold at all.
     """
 
     def __init__(self, dictionary: Dictionary) -> None:
         self.types, self.entries, self.ambiguous = dictionary.types, dictionary.size, dictionary.ambiguous
-        self.documents = self.documents_with_a_mention = self.characters = 0
+        self.documents = self.documents_with_a_mention = self.bytes = 0
         self._mentions = np.zeros(len(self.types), np.int64)
         self._used = np.zeros(dictionary.size, np.bool_)
         self._gold: Counter[str] = Counter()
@@ -46,7 +46,7 @@ class Coverage:
         """Count a batch."""
         self.documents += len(batch.documents)
         self.documents_with_a_mention += len(np.unique(batch.document))
-        self.characters += sum(len(document.text) for document in batch.documents)
+        self.bytes += sum(_size(document.text) for document in batch.documents)
         self._mentions += np.bincount(batch.label, minlength=len(self.types))
         self._used[batch.entry] = True
         if any(document.annotated != frozenset() for document in batch.documents):
@@ -75,12 +75,21 @@ class Coverage:
 
     @property
     def scores(self) -> Breakdown | None:
-        """Strict precision, recall and F1, for all types with gold mentions; None if there are none."""
-        known = sorted(self._gold.keys() | (self._annotated & self._predicted.keys()))
-        if not self._gold:
+        """Strict precision, recall and F1, for all types with entries and gold; None if there are none."""
+        annotated = self._gold.keys() | self._annotated
+        counts = {
+            name: (self._gold[name], self._predicted[name], self._correct[name])
+            for name in self.types
+            if name in annotated
+        }
+        if not counts:
             return None
-        counts = {name: (self._gold[name], self._predicted[name], self._correct[name]) for name in known}
         return Breakdown.of({name: Scores.one_to_one(*each) for name, each in counts.items()})
+
+    @property
+    def other_types(self) -> list[str]:
+        """The types of gold mentions that the dictionary has no entries of."""
+        return sorted(self._gold.keys() - set(self.types))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
@@ -88,12 +97,13 @@ class Coverage:
         return {
             "documents": self.documents,
             "documents_with_a_mention": self.documents_with_a_mention,
-            "characters": self.characters,
+            "bytes": self.bytes,
             "mentions": int(self._mentions.sum()),
             "mentions_by_type": self.mentions,
             "entries": self.entries,
             "entries_used": self.entries_used,
             "ambiguous_entries": self.ambiguous,
+            "gold_types_without_entries": self.other_types,
             "scores": None if scores is None else {"micro": _plain(scores.micro), "types": _by_type(scores)},
         }
 
@@ -103,11 +113,11 @@ def weak_label(
     documents: Iterable[Document],
     target: str | PathLike[str],
     format: str | None = None,
-    on_progress: Callable[[int], None] = lambda characters: None,
+    on_progress: Callable[[int], None] = lambda size: None,
 ) -> Coverage:
     """Label documents, write them in any format, and return the coverage; gold mentions are not written.
 
-    `on_progress` gets the number of characters that were labelled so far.
+    `on_progress` gets the size of the text that was labelled so far, in bytes.
     """
     coverage = Coverage(dictionary)
 
@@ -115,7 +125,7 @@ def weak_label(
         for batch in dictionary.label_batches(documents):
             coverage.add(batch)
             yield batch
-            on_progress(coverage.characters)
+            on_progress(coverage.bytes)
 
     name = format or detect(target, writing=True)
     if FORMATS.get(name) is FORMATS["jsonl"] and plain_suffix(target) != ".json":
@@ -152,7 +162,16 @@ def render_coverage(coverage: Coverage) -> RenderableType:
     if scores:
         table.add_section()
         table.add_row("micro", f"{scores.micro.predicted:,}", *score_cells(scores.micro)[:4], style="bold")
-    return Group(Text(head), table)
+    parts: list[RenderableType] = [Text(head), table]
+    if coverage.other_types:
+        more = "" if len(coverage.other_types) <= MAX_TYPES else ", …"
+        parts.append(Text(f"gold types without entries: {', '.join(coverage.other_types[:MAX_TYPES])}{more}"))
+    return Group(*parts)
+
+
+def _size(text: str) -> int:
+    """Bytes in UTF-8."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def _plain(scores: Scores) -> dict[str, float]:

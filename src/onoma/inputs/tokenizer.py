@@ -63,10 +63,14 @@ class WordTokenizer:
             raise OnomaError(f"{folder} has no tokenizer.json. Fix: save the encoder's fast tokenizer there")
         fix = "save or download the model again"
         try:
-            return cls(Tokenizer.from_file(str(path)))
+            loaded = cls(Tokenizer.from_file(str(path)))
+            loaded.encode(["a word", "\u16a0\U00010380"])  # Runic and Ugaritic letters: few tokenizers know them
+            return loaded
         except OnomaError as error:
             raise DataError(str(error), path=path, fix=fix) from None
-        except Exception as error:  # the library has no other type of error
+        except BaseException as error:
+            if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+                raise  # an interruption; panics of the library are not exceptions either
             raise DataError(f"the tokenizer is damaged ({error!s:.200})", path=path, fix=fix) from None
 
     def _special_token(self, *names: str) -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from onoma.errors import OnomaError
 from onoma.files import atomic_folder, atomic_write
+from onoma.labels.examples import EXAMPLES_FILE
 from onoma.labels.translation import TRANSLATIONS_FILE, Translations, normalize_name
 from onoma.models.config import ModelConfig
 from onoma.models.folder import CARD_FILE, TOKENIZER_FILES, WEIGHTS_FILE, copy_files, open_single
@@ -32,7 +33,7 @@ def export(model: str | os.PathLike[str], output: str | os.PathLike[str], int8: 
         trained = load_model(source, device="cpu")
         with atomic_folder(output) as folder:
             system.export(trained, folder, int8=int8)
-            copy_files((*TOKENIZER_FILES, TRANSLATIONS_FILE, *system.artifacts), source.path, folder)
+            copy_files((*TOKENIZER_FILES, TRANSLATIONS_FILE, EXAMPLES_FILE, *system.artifacts), source.path, folder)
             source.config.save(folder)
             _write_card(source.path, folder, source.config, int8)
     except ModuleNotFoundError as error:

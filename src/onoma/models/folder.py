@@ -5,6 +5,7 @@ model.safetensors   weights for PyTorch, with encoder/config.json; or
 model.onnx, ...     graphs for onnxruntime
 tokenizer.json      and other files of the tokenizer
 labels.json         translations of labels, for models with a language
+examples.json       marked examples of types that a model was taught
 README.md           the card
 and the artifacts of the system, such as a lexicon or a data store
 """
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from onoma.errors import OnomaError
+from onoma.labels.examples import EXAMPLES_FILE
 from onoma.labels.translation import TRANSLATIONS_FILE
 from onoma.models.config import CONFIG_FILE, ModelConfig, RoutedConfig, load_config
 from onoma.models.hub import find_model
@@ -43,7 +45,7 @@ class ModelFolder:
         """Identifies weights, tokenizer and artifacts, and what runs them: encoded types depend on all of these."""
         digest = hashlib.sha256(backend.encode())
         for path in sorted(self.path.iterdir()):
-            if path.is_file() and path.name not in (CONFIG_FILE, CARD_FILE, TRANSLATIONS_FILE):
+            if path.is_file() and path.name not in (CONFIG_FILE, CARD_FILE, TRANSLATIONS_FILE, EXAMPLES_FILE):
                 with path.open("rb") as file:
                     digest.update(hashlib.file_digest(file, "sha256").digest())
         return digest.hexdigest()[:32]

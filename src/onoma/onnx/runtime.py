@@ -14,11 +14,12 @@ from onoma.decoding.proposals import Proposals
 from onoma.entities import EntityType
 from onoma.inputs.batches import Batch, bucket_by_length, collate, pad_rows
 from onoma.inputs.tokenizer import WordTokenizer
+from onoma.labels.examples import MarkedText
 from onoma.labels.parsing import check_known
 from onoma.labels.type_cache import TypeCache
 from onoma.models.folder import ModelFolder
 from onoma.onnx.session import OnnxSession, WorkerThreads
-from onoma.systems.base import RuntimeSettings
+from onoma.systems.base import RuntimeSettings, refuse_examples
 
 Floats = NDArray[np.float32]
 Integers = NDArray[np.int64]
@@ -68,7 +69,12 @@ class OnnxRuntime(ABC):
     def propose(self, batch: Batch, query: Any, floor: float) -> Proposals:
         """The spans whose score reaches `floor`."""
 
-    def ask(self, types: Sequence[EntityType]) -> Floats:
+    def ask(self, types: Sequence[EntityType], examples: Sequence[Sequence[MarkedText]] = ()) -> Floats:
+        """One row per type, from the cache or encoded."""
+        refuse_examples(examples, self.config)
+        return self.type_rows(types)
+
+    def type_rows(self, types: Sequence[EntityType]) -> Floats:
         """One row per type, from the cache or encoded."""
         check_known(types, self.labels)
         keys = [self.type_text(one) for one in types]

@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 
 from onoma.decoding.proposals import Proposals, stitch
 from onoma.entities import EntityType
+from onoma.errors import OnomaError
 from onoma.inputs.batches import Batch, bucket_by_length
 from onoma.inputs.packing import WindowedTexts
 from onoma.inputs.tokenizer import WordTokenizer
+from onoma.labels.examples import MarkedText
 from onoma.models.config import ModelConfig
 from onoma.models.folder import ModelFolder
 
@@ -66,8 +68,11 @@ class Runtime(Protocol):
     def check(self) -> None:
         """Raise an error if weights, tokenizer and configuration do not fit together; called when a model is loaded."""
 
-    def ask(self, types: Sequence[EntityType]) -> Query:
-        """Prepare a question for some types, which may then be put to any number of batches."""
+    def ask(self, types: Sequence[EntityType], examples: Sequence[Sequence[MarkedText]] = ()) -> Query:
+        """Prepare a question for some types, which may then be put to any number of batches.
+
+        `examples` are texts with marked mentions of each type; an error if there are some and the system takes none.
+        """
 
     def max_batch_tokens(self, query: Query) -> int:
         """How many tokens a batch should have at most, padding included."""
@@ -139,9 +144,23 @@ def propose(
     return Proposals.concatenate(runtime.map(run, batches))
 
 
+def refuse_examples(examples: Sequence[Sequence[MarkedText]], config: ModelConfig) -> None:
+    """Raise an error if there are marked examples, for systems that cannot use them."""
+    if any(examples):
+        raise OnomaError(
+            f"this model ({config.system}) takes no marked examples. Fix: describe the type in words, use the embedded "
+            "model or another BINDER model, or train on the examples"
+        )
+
+
 def scores_of(margin: NDArray[np.float32], config: ModelConfig) -> NDArray[np.float32]:
     """Calibrated scores of raw margins: sigmoid(scale · margin + bias)."""
-    return np.asarray(1.0 / (1.0 + np.exp(-(config.scale * margin + config.bias))), np.float32)
+    return np.asarray(1.0 / (1.0 + np.exp(-logits_of(margin, config))), np.float32)
+
+
+def logits_of(margin: NDArray[np.float32], config: ModelConfig) -> NDArray[np.float32]:
+    """The logits of these scores."""
+    return np.asarray(config.scale * margin + config.bias, np.float32)
 
 
 def margin_of(score: float, config: ModelConfig) -> float:

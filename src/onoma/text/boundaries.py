@@ -6,6 +6,7 @@ never contain white space, so that only the run of other characters around a dou
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 
 import numpy as np
@@ -22,11 +23,10 @@ SPACE, INSIDE, DIGIT, MARK, UNSPACED = 1, 2, 4, 8, 16
 """Kinds of characters, as bits: white space; what continues a word of a spaced script; decimal digits; combining marks,
 which continue any word; characters of scripts without spaces."""
 
-_KINDS = 2 * UNSPACED
 _CODE_POINTS = 0x110000
 _CLASSIFIED = ((0, 0x20000), (0xE0000, 0xE0200))
 _IDEOGRAPHS = slice(0x20000, 0x40000)
-_ADDRESS_CLUES = ("@", "://", "www.")
+_ADDRESS_CLUES = ("@", "://", "www.", "WWW.")
 
 
 @lru_cache(maxsize=1)
@@ -68,22 +68,12 @@ def possible_boundaries(kinds: Kinds) -> Booleans:
     Nothing starts or ends before a combining mark, or inside a run of letters and digits, except behind a digit, as
     in "5mg".
     """
+    inside, digit, mark = (kinds & INSIDE) > 0, (kinds & DIGIT) > 0, (kinds & MARK) > 0
+    within = (inside & ~mark)[:-1] & inside[1:]  # a mark may belong to a word of any script
+    within &= ~digit[:-1] | digit[1:]
     possible = np.ones(len(kinds) + 1, np.bool_)
-    possible[1:-1] = _PAIRS[(kinds[:-1].astype(np.intp) * _KINDS) + kinds[1:]]
+    possible[1:-1] = ~within & (~mark[1:] | ((kinds & SPACE) > 0)[:-1])
     return possible
-
-
-def _possible_pairs() -> Booleans:
-    """Whether a word may end and another one start between two kinds of characters, for all pairs of kinds."""
-    kinds = np.arange(_KINDS)
-    before, after = kinds[:, None], kinds[None, :]
-    within = (before & (INSIDE | MARK) == INSIDE) & (after & INSIDE > 0)  # a mark may belong to a word of any script
-    within &= ~((before & DIGIT > 0) & (after & DIGIT == 0))
-    marked = (after & MARK > 0) & (before & SPACE == 0)
-    return np.asarray(~within & ~marked).ravel()
-
-
-_PAIRS = _possible_pairs()
 
 
 def are_boundaries(text: str, kinds: Kinds, positions: Positions) -> Booleans:
@@ -91,14 +81,24 @@ def are_boundaries(text: str, kinds: Kinds, positions: Positions) -> Booleans:
     edge = (positions == 0) | (positions == len(text))
     before, after = kinds[positions - 1], kinds[np.minimum(positions, len(text) - 1)]
     certain: Booleans = edge | ((before | after) & SPACE > 0)
-    if not any(clue in text for clue in _ADDRESS_CLUES):
-        certain |= after & UNSPACED > 0
-        certain |= (before & UNSPACED > 0) & (after & MARK == 0)
+    beside_unspaced = (after & UNSPACED > 0) | ((before & UNSPACED > 0) & (after & MARK == 0))
+    spaces = np.flatnonzero((kinds & SPACE) > 0)
+    addresses = np.searchsorted(spaces, list(_address_clues(text)))
+    certain |= beside_unspaced & ~np.isin(np.searchsorted(spaces, positions), addresses)
     result = certain.copy()
     doubtful = np.flatnonzero(~certain)
     if len(doubtful):
-        result[doubtful] = _by_segmenting(text, np.flatnonzero(kinds & SPACE), positions[doubtful])
+        result[doubtful] = _by_segmenting(text, spaces, positions[doubtful])
     return result
+
+
+def _address_clues(text: str) -> Iterator[int]:
+    """Where there may be a URL or an e-mail address, which may contain characters of any script."""
+    for clue in _ADDRESS_CLUES:
+        place = text.find(clue)
+        while place >= 0:
+            yield place
+            place = text.find(clue, place + 1)
 
 
 def _by_segmenting(text: str, spaces: Positions, positions: Positions) -> Booleans:

@@ -98,6 +98,8 @@ def load_recipes(
 
     If `data` is a corpus, it takes the place of the corpora of all recipes; else it is the folder of their corpora.
     """
+    if any(change.partition("=")[0] == "seed" for change in (*changes, *variants)):
+        raise OnomaError("seeds are not a part of the recipes that are compared. Fix: give them as --seeds")
     recipes: dict[str, Recipe] = {}
     for name, path in zip(_names(paths), paths, strict=True):
         for variant in (None, *variants):

@@ -41,9 +41,10 @@ def _load_one(one: CorpusRecipe, recipe: DataRecipe, root: Path, part: str) -> C
     corpus = _limited(corpus, {"train": one.limit, "dev": one.dev_limit}.get(part), one.sample_seed)
     if one.annotation == "by_cooccurrence" and part == "train":
         corpus = restrict_annotation(corpus)
-    inventory = Inventory.load()
-    if names == "inventory" and corpus.name in inventory.corpora:  # other corpora name and describe their own types
-        corpus = inventory.unify(corpus, language="zh" if recipe.language == "zh" else "en")
+    if names == "inventory":
+        inventory = Inventory.load()
+        if corpus.name in inventory.corpora:  # other corpora name and describe their own types
+            corpus = inventory.unify(corpus, language="zh" if recipe.language == "zh" else "en")
     return with_broader_types(corpus, one.broader_types) if part == "train" else corpus
 
 

@@ -31,15 +31,16 @@ CHECK, ONNX = "check", "onnx"
 MAX_DEV = 100  # documents: more would take longer than training
 FEWEST_DOCUMENTS = 5
 MOST_CHECKED = 400  # of more documents, a tenth is held out, and there is no second run
-HELD_OUT = 0.2
+HELD_OUT, HELD_OUT_OF_MANY = 0.2, 0.1
 STEPS = 80  # for 20 documents; more for more documents
 SETTINGS: dict[str, Any] = {
     "batch_size": 8,
-    "learning_rate": 5e-5,
-    "head_learning_rate": 2e-4,
+    "learning_rate": 8e-5,
+    "head_learning_rate": 3e-4,
     "frozen_layers": "half",
     "start_share": "dev",
     "threshold_from": "start",
+    "threshold_factor": 0.5,
     "dataloader_workers": 0,
     "checkpoints": False,  # the whole run takes minutes
     "cuda_graphs": False,  # not worthwhile for so few steps
@@ -69,9 +70,9 @@ def few_data_recipe(
 ) -> Recipe:
     """A recipe for a corpus of some dozens of documents: a file or a folder, in any format.
 
-    The number of steps depends on the number of documents. Lower layers, calibration and threshold stay those of the
-    start. With a dev split, or with a share of the documents held out as dev, weights are chosen there: how far they
-    may move away from the start. Otherwise the last weights are kept.
+    The number of steps depends on the number of documents. Lower layers and calibration stay those of the start. With a
+    dev split, or with a share of the documents held out as dev, weights are chosen there: how far they may move away
+    from the start. Otherwise the last weights are kept.
     """
     source = Path(data)
     splits = find_splits(source)
@@ -123,38 +124,53 @@ def fine_tune(
     """
     output = Path("runs", read_info(data).name) if output is None else Path(output)
     recipe = few_data_recipe(data, start, changes)
-    (one,) = recipe.data.corpora
-    documents = len(load_corpus(one.path, one.train))
-    held_out = 0
-    if one.dev is None:
-        checked = few_data_recipe(data, start, changes, dev_share=HELD_OUT if documents <= MOST_CHECKED else 0.1)
-        if documents > MOST_CHECKED:
-            recipe = checked
-        else:
-            held_out = sum(map(len, load_part(checked.data, Path(), "dev")))
-            on_run(f"check: training on {documents - held_out} documents, testing on {held_out}")
-            share = _check(checked, output / CHECK).get("start_share")
-            chosen = [] if share is None else [f"training.start_share={share}"]
+    held_out, measured = 0, None
+    if recipe.data.corpora[0].dev is None:
+        few = _count(recipe, "train") <= MOST_CHECKED
+        checked = few_data_recipe(data, start, changes, dev_share=HELD_OUT if few else HELD_OUT_OF_MANY)
+        if few:
+            held_out = _count(checked, "dev")
+            on_run(f"check: training on {_count(checked, 'train')} documents, testing on {held_out}")
+            measured = _check(checked, output / CHECK)
+            chosen = [f"training.start_share={measured['start_share']}"] if "start_share" in measured else []
             recipe = few_data_recipe(data, start, [*changes, *chosen])
-    on_run(f"training on {documents} documents")
+        else:
+            recipe = checked
+    on_run(f"training on {_count(recipe, 'train')} documents")
     model = train(recipe, output=output)
     metrics = _read_metrics(output)
-    measured = _read_metrics(output / CHECK) if held_out else metrics
-    (before,), (after,) = measured["start"]["dev"].values(), measured["dev"].values()
-    folder = open_single(model, "export")
-    if held_out:
-        write_card(model, recipe, folder.config, {**metrics, "check": measured["dev"]})
-    if not (output / ONNX / CONFIG_FILE).is_file():
-        export(model, output / ONNX, int8=True)
-    return FineTuned(model, output / ONNX, tuple(folder.config.types), documents, held_out, before, after, metrics)
+    config = open_single(model, "export").config
+    if _is_main_process():
+        if measured is not None:
+            write_card(model, recipe, config, {**metrics, "check": measured["dev"]})
+        if not (output / ONNX / CONFIG_FILE).is_file():
+            export(model, output / ONNX, int8=True)
+    scores = metrics if measured is None else measured
+    (before,), (after,) = scores["start"]["dev"].values(), scores["dev"].values()
+    return FineTuned(
+        model, output / ONNX, tuple(config.types), _count(recipe, "train"), held_out, before, after, metrics
+    )
+
+
+def _count(recipe: Recipe, part: str) -> int:
+    """The number of documents of a part of the corpus."""
+    documents = sum(map(len, load_part(recipe.data, Path(), part)))
+    if not documents:
+        source = recipe.data.corpora[0].path
+        raise DataError(f"there is nothing to use as {part}", path=source, fix="annotate texts that differ")
+    return documents
 
 
 def _check(recipe: Recipe, output: Path) -> dict[str, Any]:
     """Train on a part of the documents; only the metrics are kept."""
     model = train(recipe, output=output)
-    if os.environ.get("RANK", "0") == "0":
+    if _is_main_process():
         shutil.rmtree(model, ignore_errors=True)
     return _read_metrics(output)
+
+
+def _is_main_process() -> bool:
+    return os.environ.get("RANK", "0") == "0"
 
 
 def _read_metrics(run: Path) -> dict[str, Any]:

@@ -198,7 +198,7 @@ def _scores(sets: Sequence[EvaluationSet], runtime: Any) -> dict[str, dict[str, 
 def _train_stages(training: Training, runtime: Any, data: TrainingData, output: Path) -> dict[str, dict[str, Any]]:
     """Train all stages, and average the weights with those of the start if the recipe says so."""
     settings = data.recipe.training
-    first = copy_weights(runtime.model) if settings.start_share else {}
+    first, factor = copy_weights(runtime.model) if settings.start_share else {}, settings.threshold_factor
     if data.recipe.start is not None and not data.recipe.encoder and settings.threshold_from != "start":
         runtime.config = uncalibrated(runtime.config)
     trained = {}
@@ -207,9 +207,9 @@ def _train_stages(training: Training, runtime: Any, data: TrainingData, output: 
         trained[stage.name] = _train_stage(data, stage, runtime.model, output)
     if settings.start_share == "dev":
         quality = partial(_quality, runtime, data, stage, _development_examples(data, runtime))
-        trained[stage.name]["start_share"] = choose_start_share(runtime.model, first, quality)
-    elif settings.start_share:
-        average_with_start(runtime.model, first, settings.start_share)
+        trained[stage.name]["start_share"] = choose_start_share(runtime, first, quality, factor)
+    elif settings.threshold_from == "start" or settings.start_share:
+        average_with_start(runtime, first, settings.start_share, factor)
     return trained
 
 

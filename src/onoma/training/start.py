@@ -135,26 +135,38 @@ def copy_weights(model: nn.Module) -> Weights:
     return {name: weight.detach().clone() for name, weight in model.state_dict().items()}
 
 
-def average_with_start(model: nn.Module, start: Weights, share: float) -> None:
-    """θ ← (1 - s) θ + s θ_start: between the two, a model often generalises better (Wortsman et al., 2022, WiSE-FT)."""
-    model.load_state_dict(
-        {
+def average_with_start(runtime: Any, start: Weights, share: float, threshold_factor: float = 1.0) -> None:
+    """θ ← (1 - s) θ + s θ_start: between the two, a model often generalises better (Wortsman et al., 2022, WiSE-FT).
+
+    Thresholds are multiplied by f^(1 - s), because a model that was trained on few data scores new mentions low.
+    """
+    if share:
+        weights = {
             name: weight.lerp(start[name], share) if weight.is_floating_point() else weight
-            for name, weight in copy_weights(model).items()
+            for name, weight in copy_weights(runtime.model).items()
         }
-    )
+        runtime.model.load_state_dict(weights)
+    config, factor = runtime.config, threshold_factor ** (1 - share)
+    tuned = {name: min(1.0, factor * value) for name, value in config.thresholds.items()}
+    runtime.config = replace(config, threshold=min(1.0, factor * config.threshold), thresholds=tuned)
 
 
-def choose_start_share(model: nn.Module, start: Weights, quality: Callable[[], tuple[float, ...]]) -> float:
+def choose_start_share(
+    runtime: Any, start: Weights, quality: Callable[[], tuple[float, ...]], threshold_factor: float = 1.0
+) -> float:
     """The share of the start with the highest quality on development data; the model gets these weights."""
-    trained, found = copy_weights(model), {}
+    trained, config, found = copy_weights(runtime.model), runtime.config, {}
+
+    def use(share: float) -> None:
+        runtime.model.load_state_dict(trained)
+        runtime.config = config
+        average_with_start(runtime, start, share, threshold_factor)
+
     for share in SHARES:
-        model.load_state_dict(trained)
-        average_with_start(model, start, share)
+        use(share)
         found[share] = quality()
     best = max(found, key=lambda share: found[share])
-    model.load_state_dict(trained)
-    average_with_start(model, start, best)
+    use(best)
     return best
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from data.dictionary import reference
 from onoma import Document, OnomaError
 from onoma.data import write
-from onoma.data.dictionary import Dictionary, Entry, dictionary
+from onoma.data.dictionary import Dictionary, Entry, dictionary, matching
 
 WORDS = (
     *("a", "A", "b", "ab", "Paris", "PARIS", "new", "New", "york", "5", "mg", "5mg", "-", ".", ",", "'s", "O'b", "ß"),
@@ -93,6 +93,16 @@ def test_long_documents_are_searched_part_by_part(monkeypatch: pytest.MonkeyPatc
     parts = list(Dictionary(given).label([Document(text), Document("york")]))
     assert parts == whole
     assert len(whole[0].entities) > 400
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 8])
+def test_chains_of_overlapping_entries_take_linear_time(monkeypatch: pytest.MonkeyPatch, rounds: int) -> None:
+    monkeypatch.setattr(matching, "ROUNDS", rounds)
+    given = entries(x=["ha ha", "ha ha ha", "oh ha"])
+    found = label("oh " + "ha " * 100_000, given)
+    assert found[:2] == [("ha ha ha", "x"), ("ha ha ha", "x")]
+    assert len(found) == 33_333
+    assert label("oh ha ha ha oh ha ha", given) == [("ha ha ha", "x"), ("oh ha", "x")]
 
 
 def test_the_longest_entry_wins() -> None:
@@ -191,6 +201,11 @@ def test_dictionaries_are_loaded_from_several_files(tmp_path: Path) -> None:
     (labelled,) = made.label([Document("Aspirin helps against flu in Lima.")])
     assert [entity.label for entity in labelled.entities] == ["drug", "disease", "city"]
     assert Dictionary.load(tmp_path / "drug.txt", type="medicine").types == ("medicine",)
+
+
+def test_a_text_is_not_a_dictionary() -> None:
+    with pytest.raises(OnomaError, match=r"more than 1,000 characters: 'a a .*one per line"):
+        Dictionary([Entry("a " * 600, "x")])
 
 
 def test_entries_that_are_never_found() -> None:

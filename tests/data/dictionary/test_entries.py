@@ -36,6 +36,12 @@ def test_the_column_with_fewer_values_is_the_type(tmp_path: Path) -> None:
     assert entries(tmp_path, "c.tsv", "Oslo\tcity\n") == [Entry("Oslo", "city")]
 
 
+def test_counts_beside_entries_are_ignored(tmp_path: Path) -> None:
+    content = "阿司匹林\t120\n肝素\t7\n青霉素\t7\n"
+    assert [one.type for one in entries(tmp_path, "drug.txt", content)] == ["drug"] * 3
+    assert entries(tmp_path, "drug.txt", content)[1].text == "肝素"
+
+
 def test_json_lines_and_yaml_have_rules(tmp_path: Path) -> None:
     line = '{"entry": "Paris", "type": "city", "not_before": ["Hilton"]}\n{"entry": "no", "type": "x"}\n'
     assert entries(tmp_path, "a.jsonl", line) == [Entry("Paris", "city", ("Hilton",)), Entry("no", "x")]

@@ -27,8 +27,8 @@ def batch() -> Batch:
 
 @pytest.fixture(scope="module")
 def rows() -> np.ndarray:
-    vectors = np.random.default_rng(1).normal(size=(TYPES, 24))
-    return np.concatenate([vectors, np.arange(TYPES)[:, None]], axis=1).astype(np.float32)
+    vectors, offsets = np.random.default_rng(1).normal(size=(TYPES, 24)), [[0.0], [0.3], [-0.2]]
+    return np.concatenate([vectors, offsets, np.arange(TYPES)[:, None]], axis=1).astype(np.float32)
 
 
 def make_runtime(**options: Any) -> TorchBinder:
@@ -49,10 +49,11 @@ def slow_proposals(runtime: TorchBinder, batch: Batch, rows: np.ndarray, floor: 
     ids, mask, first, last, words = (
         torch.from_numpy(x) for x in (batch.ids, batch.mask, batch.first, batch.last, batch.words)
     )
-    vectors = TypeVectors(*torch.from_numpy(rows[:, :-1]).chunk(3, dim=-1))
+    vectors = TypeVectors(*torch.from_numpy(rows[:, :24]).chunk(3, dim=-1))
+    offsets = torch.from_numpy(rows[:, 24])[:, None, None]
     numbers = torch.arange(len(rows))
     sims = model.similarities(model.encode_text(ids, mask, first, last), vectors, 4, numbers)
-    scores = torch.sigmoid(runtime.config.scale * model.margins(sims, words) + runtime.config.bias)
+    scores = torch.sigmoid(runtime.config.scale * (model.margins(sims, words) + offsets) + runtime.config.bias)
     return {
         (window, start, start + width, kind): float(scores[window, kind, start, width])
         for window, n in enumerate(WORDS)

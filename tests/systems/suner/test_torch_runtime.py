@@ -17,6 +17,7 @@ from onoma.decoding import Proposals
 from onoma.extractor import Extractor, LazyModel, LoadedModel
 from onoma.inputs.batches import Batch
 from onoma.inputs.tokenizer import WordTokenIds, WordTokenizer
+from onoma.labels.examples import MarkedText
 from onoma.labels.translation import LabelTranslator
 from onoma.models.config import ModelConfig
 from onoma.models.folder import ModelFolder, open_single
@@ -388,3 +389,10 @@ def test_weights_of_another_form_are_refused(tokenizer: WordTokenizer, tokenizer
     replace(runtime.config, options={**runtime.config.options, "form": "two-stage"}).save(tmp_path)
     with pytest.raises(OnomaError, match="does not fit"):
         load_model(open_single(tmp_path, "load"))
+
+
+def test_marked_examples_are_refused(tokenizer: WordTokenizer) -> None:
+    runtime = make_runtime(tokenizer)
+    with pytest.raises(OnomaError, match=r"\(suner\) takes no marked examples"):
+        runtime.ask([EntityType("person")], [[MarkedText("Tom sang", ((0, 3),))]])
+    assert runtime.ask([EntityType("person")], [()]) == pytest.approx(runtime.ask([EntityType("person")]))

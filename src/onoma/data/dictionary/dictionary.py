@@ -13,21 +13,23 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
+from json.encoder import encode_basestring as quote
 from os import PathLike
-from typing import get_args
+from typing import TypeVar, get_args
 
 import numpy as np
 
 from onoma.data.dictionary.entries import AnyPath, Entry, read_entries
 from onoma.data.dictionary.folding import Folding
-from onoma.data.dictionary.matching import SourceWords, Spans, find_spans
+from onoma.data.dictionary.matching import SourceWords, Spans, find_spans, longest_first
 from onoma.data.dictionary.pieces import Integers
 from onoma.data.dictionary.table import Ambiguous, EntryTable
-from onoma.decoding.overlap import resolve_overlaps
 from onoma.entities import Document
 from onoma.errors import DataError, OnomaError
 
-BLOCK = 1 << 18
+T = TypeVar("T")
+
+BLOCK = 1 << 19
 """Characters that are searched together: several documents, or a part of a long one."""
 MARGIN = 1 << 12
 """Characters around a part of a long document that are searched with it; longer than any word."""
@@ -45,10 +47,12 @@ class Batch:
     entry: Integers  # below `Dictionary.size`
     types: tuple[str, ...]
 
-    def spans(self, names: Sequence[str] | None = None) -> Iterator[list[tuple[int, int, str]]]:
-        """The mentions of each document, with the names of types or others."""
-        labels = map((names or self.types).__getitem__, self.label.tolist())
-        rows = list(zip(self.start.tolist(), self.end.tolist(), labels, strict=True))
+    def spans(self) -> Iterator[list[tuple[int, int, str]]]:
+        """The mentions of each document."""
+        labels = map(self.types.__getitem__, self.label.tolist())
+        return self._by_document(list(zip(self.start.tolist(), self.end.tolist(), labels, strict=True)))
+
+    def _by_document(self, rows: list[T]) -> Iterator[list[T]]:
         edges = np.searchsorted(self.document, np.arange(len(self.documents) + 1)).tolist()
         return (rows[first:end] for first, end in pairwise(edges))
 
@@ -59,13 +63,13 @@ class Batch:
 
     def json_lines(self) -> Iterator[str]:
         """The lines that the format jsonl writes for `annotate()`, several times as fast."""
-        names = [json.dumps(name, ensure_ascii=False) for name in self.types]
-        for document, spans in zip(self.documents, self.spans(names), strict=True):
+        names = list(map(quote, self.types))
+        columns = self.start.tolist(), self.end.tolist(), map(names.__getitem__, self.label.tolist())
+        mentions = [f'{{"start": {a}, "end": {b}, "label": {name}}}' for a, b, name in zip(*columns, strict=True)]
+        for document, found in zip(self.documents, self._by_document(mentions), strict=True):
             number = "" if document.id is None else f'"id": {json.dumps(document.id, ensure_ascii=False)}, '
-            text = json.dumps(document.text, ensure_ascii=False)
-            mentions = ", ".join([f'{{"start": {a}, "end": {b}, "label": {name}}}' for a, b, name in spans])
             words = "" if document.words is None else f', "words": {json.dumps(document.words)}'
-            yield f'{{{number}"text": {text}, "entities": [{mentions}]{words}}}\n'
+            yield f'{{{number}"text": {quote(document.text)}, "entities": [{", ".join(found)}]{words}}}\n'
 
 
 class Dictionary:
@@ -107,7 +111,6 @@ class Dictionary:
         self._table = EntryTable.build(
             entries, self._folding, ambiguous=ambiguous, stop=stop, not_before=not_before, not_after=not_after
         )
-        self._several_labels = ambiguous == "all"
         self.types, self.size, self.ambiguous = self._table.types, self._table.size, self._table.ambiguous
 
     @classmethod
@@ -149,7 +152,8 @@ class Dictionary:
         for batch in _batches(documents):
             starts = np.cumsum([0, *(len(document.text) + 1 for document in batch)])
             spans = self._search("\n".join([document.text for document in batch]), starts, _source_words(batch, starts))
-            spans = self._resolve(spans)
+            spans = longest_first(spans)
+            spans = spans.take(spans.label >= 0)
             document = np.searchsorted(starts, spans.start, side="right") - 1
             shift = starts[document]
             yield Batch(batch, document, spans.start - shift, spans.end - shift, spans.label, spans.entry, self.types)
@@ -166,12 +170,6 @@ class Dictionary:
             spans = spans._replace(start=spans.start + low, end=spans.end + low)
             parts.append(spans.take((spans.start >= start) & (spans.start < start + BLOCK)))
         return Spans(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-
-    def _resolve(self, spans: Spans) -> Spans:
-        """The longest of overlapping mentions, without those that are not labelled."""
-        rank, length = spans.label + 1, (spans.end - spans.start).astype(np.float64)
-        rows = resolve_overlaps(spans.start, spans.end, rank, length, several_labels=self._several_labels)
-        return spans.take(rows[spans.label[rows] >= 0])
 
 
 def _require_entries(entries: Iterator[Entry], path: AnyPath) -> Iterator[Entry]:

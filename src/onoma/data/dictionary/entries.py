@@ -3,7 +3,8 @@
 | file | content |
 |---|---|
 | plain text | one entry per line; its type is given, or the name of the file |
-| two columns and a tab | entry and type, or type and entry: the column with fewer different values is the type |
+| entry and number, with a tab between | as plain text; the number is ignored |
+| entry and type, with a tab between | or type and entry: the column with fewer different values is the type |
 | `.jsonl`, `.json` | `{"entry": "Paris", "type": "city", "not_before": ["Hilton"], "not_after": ["Mr."]}` |
 | `.yaml`, `.yml` | `city: [Paris, Oslo]`, or `city: {entries: [Paris, Oslo], not_before: [Hilton]}` |
 """
@@ -74,8 +75,10 @@ def _read_text(path: Path, type: str) -> Iterator[Entry]:
     if not any("\t" in line.strip() for _, line in head):
         return _plain_entries(chain(head, lines), path, type)
     pairs = [line.split("\t") for _, line in head if line.count("\t") == 1]
-    first, second = (len({pair[column].strip() for pair in pairs}) for column in (0, 1))
-    return _column_entries(chain(head, lines), path, 0 if first < second else 1)
+    first, second = ({pair[column].strip() for pair in pairs} for column in (0, 1))
+    if all(map(str.isdecimal, second)):  # how often the entry was counted somewhere
+        return (Entry(entry.text, type) for entry in _column_entries(chain(head, lines), path, 1))
+    return _column_entries(chain(head, lines), path, 0 if len(first) < len(second) else 1)
 
 
 def _plain_entries(lines: Iterable[tuple[int, str]], path: Path, type: str) -> Iterator[Entry]:

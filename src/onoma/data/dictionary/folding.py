@@ -3,35 +3,53 @@
 from __future__ import annotations
 
 import unicodedata
+from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from onoma.text.boundaries import character_kinds
+from onoma.text.boundaries import Booleans, Codes, Kinds, Positions, character_kinds, kinds_of
 
 _CODE_POINTS = 0x110000
 _FOLDED = 0x1F000
 """Characters from here on have neither case nor width."""
 _VOICED = ("\u3099", "\u309a")
+_EXPANDS = 128  # a bit beside the kinds of characters
 
 
-class Folded(NamedTuple):
-    """The code points of a folded text; `source` is the original position of each, None if they are the same."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Folded:
+    """A folded text: its code points, the kinds of its characters, and the places of additional characters.
 
-    codes: NDArray[np.unsignedinteger]
-    source: NDArray[np.int64] | None
+    A character that becomes several, as "ß" becomes "ss", has all but the first of them as additional characters.
+    """
 
-    def places(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+    codes: Codes
+    kinds: Kinds
+    additional: Positions
+
+    def original_kinds(self) -> Kinds:
+        """The kinds of the characters of the original text."""
+        return np.delete(self.kinds, self.additional) if len(self.additional) else self.kinds
+
+    def places(self, positions: Positions) -> Positions:
         """Where positions of the original text are in the folded one."""
-        return positions if self.source is None else np.searchsorted(self.source, positions)
+        expanded = self.additional - np.arange(1, len(self.additional) + 1)
+        return positions + np.searchsorted(expanded, positions)
+
+    def originals(self, places: Positions) -> tuple[Positions, Booleans]:
+        """Which positions of the original text these are, and whether they lie between characters of it."""
+        count = np.searchsorted(self.additional, places)
+        return places - count, ~np.isin(places, self.additional)
 
 
 class _Tables(NamedTuple):
     first: NDArray[np.uint32]  # what each character becomes, or the first of the characters that it becomes
-    length: NDArray[np.uint8]
-    rest: dict[int, NDArray[np.uint32]]  # the further characters of those that become several
+    kinds: Kinds  # of that character; the bit _EXPANDS if there are more
+    rest: dict[int, tuple[int, ...]]
 
 
 class Folding:
@@ -44,40 +62,42 @@ class Folding:
         """Fold a text.
 
         >>> folded = Folding().fold("Größe")
-        >>> "".join(map(chr, folded.codes)), folded.source.tolist()
-        ('grösse', [0, 1, 2, 3, 3, 4])
+        >>> "".join(map(chr, folded.codes)), folded.additional.tolist()
+        ('grösse', [4])
         """
-        first, length, rest = self._tables
+        first, table, rest = self._tables
+        codes: Codes
         if text.isascii():
-            return Folded(first[np.frombuffer(text.encode("ascii"), np.uint8)], None)
-        codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
-        lengths = length[codes]
-        if int(lengths.max()) == 1:
-            return Folded(first[codes], None)
-        source = np.repeat(np.arange(len(codes)), lengths)
-        folded = first[codes[source]]
-        ends = np.cumsum(lengths, dtype=np.int64)
-        for place in range(1, int(lengths.max())):
-            rows = np.flatnonzero(lengths > place)
-            folded[ends[rows] - lengths[rows] + place] = rest[place][codes[rows]]
-        return Folded(folded, source)
+            codes = np.frombuffer(text.encode("ascii"), np.uint8)
+        else:
+            codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+        folded, kinds = first[codes], table[codes]
+        rows = np.flatnonzero(kinds >= _EXPANDS)
+        if not len(rows):
+            return Folded(folded, kinds, rows)
+        kinds[rows] &= ~np.uint8(_EXPANDS)
+        more = [rest[code] for code in codes[rows].tolist()]
+        after = np.repeat(rows + 1, list(map(len, more)))
+        extra = np.array(list(chain.from_iterable(more)), np.uint32)
+        additional = after + np.arange(len(after))
+        return Folded(np.insert(folded, after, extra), np.insert(kinds, after, kinds_of(extra)), additional)
 
 
 @lru_cache(maxsize=4)
 def _tables(case: bool, width: bool) -> _Tables:
-    first, length = np.arange(_CODE_POINTS, dtype=np.uint32), np.ones(_CODE_POINTS, np.uint8)
-    rest: dict[int, NDArray[np.uint32]] = {}
     kinds = character_kinds()
+    first, table = np.arange(_CODE_POINTS, dtype=np.uint32), kinds.copy()
+    rest: dict[int, tuple[int, ...]] = {}
     for code in range(_FOLDED):
         one = chr(code)
         folded = _fold_character(one, case, width)
-        if folded == one:
-            continue
-        if len(folded) > 1 or kinds[code] == kinds[ord(folded)] or folded in _VOICED:
-            first[code], length[code] = ord(folded[0]), len(folded)  # other foldings would move the edges of words
-        for place, extra in enumerate(folded[1:], start=1):
-            rest.setdefault(place, np.zeros(_FOLDED, np.uint32))[code] = ord(extra)
-    return _Tables(first, length, rest)
+        if folded == one or not (kinds[code] == kinds[ord(folded[0])] or folded in _VOICED):
+            continue  # other foldings would move the edges of words
+        first[code], table[code] = ord(folded[0]), kinds[ord(folded[0])]
+        if len(folded) > 1:
+            table[code] |= _EXPANDS
+            rest[code] = tuple(map(ord, folded[1:]))
+    return _Tables(first, table, rest)
 
 
 def _fold_character(one: str, case: bool, width: bool) -> str:

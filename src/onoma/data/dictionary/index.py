@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from onoma.data.dictionary.folding import Folding
 from onoma.data.dictionary.pieces import Hashes, Integers, Pieces
-from onoma.text.boundaries import kinds_of
 
 BATCH_CHARACTERS = 1 << 16
 """Characters of phrases that are hashed together."""
@@ -70,9 +69,9 @@ class _Level:
     def look_up(self, hashes: Hashes) -> tuple[Integers, Integers, Integers]:
         """The rows that a longer phrase may start with, the rows that are phrases, and these phrases."""
         flags = self.flags[hashes >> self.shift]
-        rows = np.flatnonzero(flags & _IS_PHRASE)
+        rows = np.flatnonzero(flags >= _IS_PHRASE)
         is_phrase, places = self.phrases.find(hashes[rows])
-        return np.flatnonzero(flags & _STARTS), rows[is_phrase], self.first_phrase + places[is_phrase]
+        return np.flatnonzero((flags & _STARTS) > 0), rows[is_phrase], self.first_phrase + places[is_phrase]
 
 
 class PhraseIndex:
@@ -145,7 +144,7 @@ def _batches(phrases: Iterable[str]) -> Iterator[list[str]]:
 def _hash_phrases(phrases: Sequence[str], folding: Folding) -> Iterator[tuple[Integers, Hashes, Hashes]]:
     """For n = 1, 2, ...: the phrases of n pieces, their hashes, and the hashes of what longer ones start with."""
     folded = folding.fold("\n".join(phrases))
-    pieces = Pieces.cut(folded.codes, kinds_of(folded.codes))
+    pieces = Pieces.cut(folded)
     edges = np.concatenate([[0], np.cumsum([len(phrase) + 1 for phrase in phrases])])
     first = np.searchsorted(pieces.start, folded.places(edges))
     rows, lengths = np.arange(len(phrases)), np.diff(first)

@@ -6,10 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onoma.data.dictionary.folding import Folded, Folding
+from onoma.data.dictionary.folding import Folding
 from onoma.data.dictionary.pieces import Integers, Pieces
 from onoma.data.dictionary.table import NO_RULE, NOT_LABELLED, EntryTable, Grouped
-from onoma.text.boundaries import SPACE, Booleans, Kinds, are_boundaries, kinds_of
+from onoma.decoding.overlap import resolve_overlaps
+from onoma.text.boundaries import SPACE, Booleans, Kinds, are_boundaries
+
+ROUNDS = 8
 
 
 class Spans(NamedTuple):
@@ -36,28 +39,16 @@ def find_spans(
 ) -> Spans:
     """All mentions in a text, which is made of documents that end at `ends`, each followed by a line break."""
     folded = folding.fold(text)
-    kinds = kinds_of(folded.codes)
-    pieces = Pieces.cut(folded.codes, kinds)
+    pieces, kinds = Pieces.cut(folded), folded.original_kinds()
     found = table.index.find(pieces, np.searchsorted(pieces.start, folded.places(ends)))
-    start, end, exact = _unfold(folded, pieces.start[found.first], pieces.end[found.last])
-    if folded.source is not None:
-        kinds = kinds_of(np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32))
-    rows = np.flatnonzero(exact & _is_used(table, found.phrase))
+    start, starts_exactly = folded.originals(pieces.start[found.first])
+    end, ends_exactly = folded.originals(pieces.end[found.last])
+    rows = np.flatnonzero(starts_exactly & ends_exactly & _is_used(table, found.phrase))
     rows = rows[_at_words(text, kinds, start[rows], end[rows], words)]
     start, end, phrase = start[rows], end[rows], found.phrase[rows]
     rows, entry = table.entries.expand(phrase)
     spans = Spans(start[rows], end[rows], entry, table.label[entry])
     return spans if table.rules is None else _apply_rules(spans, start, end, phrase, kinds, table, table.rules)
-
-
-def _unfold(folded: Folded, start: Integers, end: Integers) -> tuple[Integers, Integers, Booleans]:
-    """Positions in the original text, and whether a span consists of whole characters of it."""
-    source = folded.source
-    if source is None:
-        return start, end, np.ones(len(start), np.bool_)
-    exact = (start == 0) | (source[start - 1] < source[start])
-    exact &= (end == len(source)) | (source[end - 1] < source[np.minimum(end, len(source) - 1)])
-    return source[start], source[end - 1] + 1, exact
 
 
 def _is_used(table: EntryTable, phrase: Integers) -> Booleans:
@@ -93,3 +84,33 @@ def _apply_rules(
 def _among(place: Integers, rule: Integers, context_place: Integers, context_rule: Integers, rules: int) -> Booleans:
     """Whether there is a context of its rule at each place."""
     return np.asarray((rule != NO_RULE) & np.isin(place * rules + rule, context_place * rules + context_rule))
+
+
+def longest_first(spans: Spans) -> Spans:
+    """The spans that stay, sorted: longer ones before shorter ones, and of equally long ones the first.
+
+    Spans that touch each other, directly or through others, form a group. The best one of each group stays, with all of
+    its labels, and those that overlap it are removed; what is left forms new groups. Most groups are small, so that few
+    rounds are enough; what is left then is resolved one by one.
+    """
+    spans = spans.take(np.lexsort((spans.label, spans.end, spans.start)))
+    rows, kept = np.arange(len(spans.start)), []
+    for _ in range(ROUNDS):
+        if not len(rows):
+            break
+        start, end = spans.start[rows], spans.end[rows]
+        group = _groups(start, end)
+        order = np.lexsort((start, start - end, group))
+        best = order[np.searchsorted(group[order], np.arange(group[-1] + 1))][group]
+        kept.append(rows[(start == start[best]) & (end == end[best])])
+        rows = rows[(end <= start[best]) | (start >= end[best])]
+    start, end = spans.start[rows], spans.end[rows]
+    kept.append(rows[resolve_overlaps(start, end, spans.label[rows] + 1, end - start, several_labels=True)])
+    return spans.take(np.sort(np.concatenate(kept)))
+
+
+def _groups(start: Integers, end: Integers) -> Integers:
+    """The number of the group of each span; spans are sorted by their start."""
+    is_first = np.zeros(len(start), np.int64)
+    is_first[1:] = start[1:] >= np.maximum.accumulate(end)[:-1]
+    return np.cumsum(is_first)

@@ -14,7 +14,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from onoma.text.boundaries import SPACE, Codes, Kinds, possible_boundaries
+from onoma.data.dictionary.folding import Folded
+from onoma.text.boundaries import SPACE, Codes, possible_boundaries
 
 Hashes = NDArray[np.uint64]
 Integers = NDArray[np.int64]
@@ -36,14 +37,14 @@ class Pieces:
     apart: NDArray[np.bool_]
 
     @classmethod
-    def cut(cls, codes: Codes, kinds: Kinds) -> Pieces:
+    def cut(cls, folded: Folded) -> Pieces:
         """Cut a folded text into pieces."""
-        cut, solid = possible_boundaries(kinds), (kinds & SPACE) == 0
+        cut, solid = possible_boundaries(folded.kinds), (folded.kinds & SPACE) == 0
         start = np.flatnonzero(cut[:-1] & solid)
         end = np.flatnonzero(cut[1:] & solid) + 1
         apart = np.ones(len(start), np.bool_)
         apart[1:] = start[1:] > end[:-1]
-        return cls(start, end, _hash_pieces(codes, start, end), apart)
+        return cls(start, end, _hash_pieces(folded.codes, start, end), apart)
 
     def extend(self, hashes: Hashes, following: Integers) -> Hashes:
         """The hashes of sequences that are continued by one piece each."""

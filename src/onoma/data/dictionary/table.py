@@ -14,12 +14,16 @@ from onoma.data.dictionary.entries import Entry
 from onoma.data.dictionary.folding import Folding
 from onoma.data.dictionary.index import PhraseIndex
 from onoma.data.dictionary.pieces import Integers
+from onoma.data.formats.base import short_repr
+from onoma.errors import OnomaError
 
 Ambiguous = Literal["skip", "first", "all"]
 
 NOT_LABELLED = -1
 """The label of entries that only hide shorter ones inside them."""
 NO_RULE = -1
+MAX_CHARACTERS = 1000
+"""Of an entry: longer ones are texts that were taken for dictionaries."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,6 +64,11 @@ class _Columns:
             self.not_before.append(self._rule(entry.not_before + before))
             self.not_after.append(self._rule(entry.not_after + after))
             self.longest = max(self.longest, len(entry.text))
+            if self.longest > MAX_CHARACTERS:
+                raise OnomaError(
+                    f"an entry has more than {MAX_CHARACTERS:,} characters: {short_repr(entry.text)}. "
+                    "Fix: give names, one per line"
+                )
             yield entry.text
 
     def _rule(self, contexts: tuple[str, ...]) -> int:

@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 from onoma.decoding.proposals import Proposals
 from onoma.entities import EntityType
 from onoma.inputs.batches import Batch
+from onoma.labels.examples import MarkedText
 from onoma.models.folder import ONNX_FILE, ModelFolder
 from onoma.onnx.runtime import MAX_BATCH_TOKENS, OnnxRuntime
 from onoma.onnx.session import OnnxSession
 from onoma.systems.base import RuntimeSettings, margin_of, scores_of
 from onoma.systems.binder.matching import IMPOSSIBLE, Floats, Integers, Parts, match
 from onoma.systems.binder.options import RENAMED, BinderOptions
+from onoma.systems.binder.teaching import SpanParts, teach_rows
 from onoma.systems.options import parse_options
 
 TYPES_FILE = "types.onnx"
@@ -61,7 +63,7 @@ class OnnxBinder(OnnxRuntime):
         return entity_type.as_text() if self.options.types == "description" else entity_type.name
 
     def encode_types(self, types: Sequence[EntityType]) -> Floats:
-        """e^B, e^Q and e of each type in one row, followed by its thresholds if they are global."""
+        """e^B, e^Q, e and offset (0) of each type in one row, followed by its thresholds if they are global."""
         numbers = [self.type_numbers.get(one.name, -1) for one in types]
         if self.atoms is not None:
             rows = self.atoms[numbers]
@@ -70,7 +72,23 @@ class OnnxBinder(OnnxRuntime):
             rows = self.encode_texts(
                 texts, lambda *tokens: self._run_without_words(self.type_encoder, "encoded", *tokens)
             )
-        return rows if self.thresholds is None else np.concatenate([rows, self.thresholds.T[numbers]], axis=1)
+        columns = [rows, np.zeros((len(types), 1), np.float32)]
+        return np.concatenate(columns if self.thresholds is None else [*columns, self.thresholds.T[numbers]], axis=1)
+
+    def ask(self, types: Sequence[EntityType], examples: Sequence[Sequence[MarkedText]] = ()) -> Floats:
+        """One row per type, corrected by its examples if there are some."""
+        return teach_rows(self, self.type_rows(types), [self.type_text(one) for one in types], examples, self.types)
+
+    def span_parts(self, batch: Batch) -> SpanParts:
+        """The parts of the spans of a batch; the products of [CLS] with the unit vectors are its own vector."""
+        size = self.options.vector_size
+        inputs, _ = self._inputs(batch, np.eye(3 * size, dtype=np.float32)[2 * size :])
+        parts = SpanParts(*self.text.run(SpanParts._fields, **inputs))
+        return parts if self.options.thresholds == "dynamic" else parts._replace(anchor=np.zeros_like(parts.anchor))
+
+    def global_thresholds(self, rows: Floats) -> Floats:
+        """The thresholds of spans that do not depend on the text."""
+        return rows[:, -1] if self.options.thresholds == "global" else np.zeros(len(rows), np.float32)
 
     def max_batch_tokens(self, query: Floats) -> int:
         """With many types batches are smaller, to bound the memory of their products."""
@@ -78,15 +96,7 @@ class OnnxBinder(OnnxRuntime):
 
     def propose(self, batch: Batch, query: Floats, floor: float) -> Proposals:
         """The spans whose score reaches `floor`."""
-        exists = np.arange(batch.first.shape[1]) < batch.words[:, None]
-        window = np.nonzero(exists)[0]  # of each word
-        inputs = {
-            "ids": batch.ids,
-            "mask": batch.mask,
-            "first": np.stack([window, batch.first[exists]], axis=1),
-            "last": np.stack([window, batch.last[exists]], axis=1),
-            "types": query[:, : 3 * self.options.vector_size],
-        }
+        inputs, window = self._inputs(batch, query[:, : 3 * self.options.vector_size])
         vectors = dict(zip(self._outputs, self.text.run(self._outputs, **inputs), strict=True))
         parts = Parts(*(vectors[name] for name in Parts._fields))
         if self.options.inference == "joint":
@@ -95,9 +105,22 @@ class OnnxBinder(OnnxRuntime):
             )
             parts.left_types[vectors["start_types"] < starts[window]] = IMPOSSIBLE
             parts.types_right[:, : len(window)][vectors["types_end"] < ends[window].T] = IMPOSSIBLE
-        threshold = self._threshold(2, vectors["anchor"], query)
+        threshold = self._threshold(2, vectors["anchor"], query) - query[:, 3 * self.options.vector_size]
         found = match(parts, batch.words, threshold, margin_of(floor, self.config))
         return found._replace(score=scores_of(found.score, self.config))
+
+    def _inputs(self, batch: Batch, types: Floats) -> tuple[dict[str, NDArray[Any]], Integers]:
+        """The inputs of the graph, and the window of each word."""
+        exists = np.arange(batch.first.shape[1]) < batch.words[:, None]
+        window = np.nonzero(exists)[0]
+        inputs = {
+            "ids": batch.ids,
+            "mask": batch.mask,
+            "first": np.stack([window, batch.first[exists]], axis=1),
+            "last": np.stack([window, batch.last[exists]], axis=1),
+            "types": types,
+        }
+        return inputs, window
 
     def _threshold(self, position: int, anchor: Floats, query: Floats) -> Floats:
         """The threshold of starts (0), ends (1) or spans (2); `anchor` is the similarity of [CLS]."""

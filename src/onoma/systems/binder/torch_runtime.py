@@ -17,13 +17,15 @@ from onoma.entities import EntityType
 from onoma.errors import OnomaError
 from onoma.inputs.batches import Batch, pad_rows
 from onoma.inputs.tokenizer import WordTokenizer
+from onoma.labels.examples import MarkedText
 from onoma.labels.type_cache import TypeCache
 from onoma.models.config import ModelConfig
 from onoma.models.folder import ModelFolder
 from onoma.systems.base import RuntimeSettings, margin_of
 from onoma.systems.binder.model import Binder, SpanKeys, TypeVectors, span_margins
-from onoma.systems.binder.options import PROTOTYPES_FILE
+from onoma.systems.binder.options import PROTOTYPES_FILE, BinderOptions
 from onoma.systems.binder.prototypes import Instance
+from onoma.systems.binder.teaching import SpanParts, teach_rows
 from onoma.systems.blocks.torch_runtime import TorchRuntime
 
 _TYPES_AT_ONCE = 256
@@ -35,6 +37,7 @@ class _DeviceQuery(NamedTuple):
     rows: NDArray[np.float32]  # as `encode_types` returned them
     vectors: TypeVectors
     keys: SpanKeys
+    offset: Tensor  # added to margins
     numbers: Tensor
 
 
@@ -83,7 +86,7 @@ class TorchBinder(TorchRuntime):
 
     @torch.inference_mode()
     def encode_types(self, types: Sequence[EntityType]) -> NDArray[np.float32]:
-        """e^B, e^Q and e of each type in one row, followed by its number if the model knows types by number."""
+        """e^B, e^Q, e, offset (0) and number of each type in one row; -1 if the model does not know it by number."""
         self.eval()
         if self.model.options.types == "prototype":
             return self._encode_prototypes(types)
@@ -93,8 +96,36 @@ class TorchBinder(TorchRuntime):
             with self.autocast():
                 vectors = self.model.encode_types(ids, mask)
             rows.append(torch.cat(vectors, dim=-1).float().cpu().numpy())
-        numbers = np.array([[self.type_numbers.get(one.name, -1)] for one in types], np.float32)
-        return np.concatenate([np.concatenate(rows), numbers], axis=1)
+        numbers = [self.type_numbers.get(one.name, -1) for one in types]
+        return _with_numbers(np.concatenate(rows), numbers)
+
+    def ask(self, types: Sequence[EntityType], examples: Sequence[Sequence[MarkedText]] = ()) -> NDArray[np.float32]:
+        """One row per type, corrected by its examples if there are some."""
+        return teach_rows(self, self.type_rows(types), [self.type_text(one) for one in types], examples, self.cache)
+
+    @property
+    def options(self) -> BinderOptions:
+        """The options of the model."""
+        return self.model.options
+
+    @torch.inference_mode()
+    def span_parts(self, batch: Batch) -> SpanParts:
+        """The parts of the spans of a batch."""
+        self.eval()
+        states, words = self._states(batch)
+        left, right = self.model.span_vectors(*states)
+        widths = self.model.width_vectors(self.options.max_width)
+        anchor = F.normalize(left[:, 0] + right[:, 0] + widths[0], dim=-1) * (self.options.thresholds == "dynamic")
+        exists = torch.arange(left.shape[1] - 1, device=self.device) < words[:, None]
+        parts = (left[:, 1:][exists], right[:, 1:][exists], widths, anchor)
+        return SpanParts(*(part.float().cpu().numpy() for part in parts))
+
+    def global_thresholds(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The thresholds of spans that do not depend on the text."""
+        if self.options.thresholds != "global":
+            return np.zeros(len(rows), np.float32)
+        known = self.model.global_thresholds[2].detach().cpu().numpy()
+        return np.asarray(known[rows[:, -1].astype(np.int64)], np.float32)
 
     def _type_inputs(self, types: Sequence[EntityType]) -> tuple[Tensor, Tensor]:
         """Token ids and mask for the type encoder; for atomic types, their numbers."""
@@ -116,7 +147,7 @@ class TorchBinder(TorchRuntime):
         means = [part.view(len(types), -1, part.shape[-1]).mean(1) for part in vectors]
         scaled = [F.normalize(mean, dim=-1) * part[0].norm() for mean, part in zip(means, vectors, strict=True)]
         rows = torch.cat(scaled, dim=-1).float().cpu().numpy()
-        return np.concatenate([rows, np.array(numbers, np.float32)[:, None]], axis=1)
+        return _with_numbers(rows, numbers)
 
     @torch.inference_mode()
     def propose(self, batch: Batch, query: NDArray[np.float32], floor: float) -> Proposals:
@@ -133,26 +164,38 @@ class TorchBinder(TorchRuntime):
 
     def _margins(self, batch: Batch, query: NDArray[np.float32]) -> Tensor:
         model, types = self.model, self._to_device(query)
+        states, words = self._states(batch)
+        if model.options.inference == "joint":
+            text = model.text_vectors(*states)
+            sims = model.similarities(text, types.vectors, model.options.max_width, types.numbers)
+            return model.margins(sims._replace(span_anchor=sims.span_anchor - types.offset), words)
+        left, right = model.span_vectors(*states)
+        keys = types.keys.narrow(min(model.options.max_width, batch.first.shape[1]))
+        span, anchor = model.span_similarities(left, right, keys, types.numbers)
+        return span_margins(span, anchor - types.offset, words)
+
+    def _states(self, batch: Batch) -> tuple[list[Tensor], Tensor]:
+        """The states at the starts and ends of [CLS] and the words, and the number of words of each window."""
         windows, length = batch.first.shape
         places = np.zeros((2, windows, 1 + length), np.int64)  # [CLS], then the words
         places[:, :, 1:] = batch.first, batch.last
         ids, mask, words, first, last = self.copy((batch.ids, batch.mask, batch.words, *places))
         with self.autocast():
-            states = model.states(ids, mask, first, last)
-        if model.options.inference == "joint":
-            text = model.text_vectors(*states)
-            return model.margins(model.similarities(text, types.vectors, model.options.max_width, types.numbers), words)
-        left, right = model.span_vectors(*states)
-        keys = types.keys.narrow(min(model.options.max_width, length))
-        span, anchor = model.span_similarities(left, right, keys, types.numbers)
-        return span_margins(span, anchor, words)
+            return self.model.states(ids, mask, first, last), words
 
     def _to_device(self, query: NDArray[np.float32]) -> _DeviceQuery:
         """The types as the model needs them; those of the previous batch are kept."""
         types = self._last_query
         if types is None or types.rows is not query:
-            vectors = TypeVectors(*torch.as_tensor(query[:, :-1], device=self.device).chunk(3, dim=-1))
+            rows, size = torch.as_tensor(query, device=self.device), 3 * self.options.vector_size
+            vectors, offset = TypeVectors(*rows[:, :size].chunk(3, dim=-1)), rows[:, size]
             numbers = torch.as_tensor(query[:, -1].astype(np.int64), device=self.device)
             keys = self.model.span_keys(vectors.span, self.model.options.max_width)
-            types = self._last_query = _DeviceQuery(query, vectors, keys, numbers)
+            types = self._last_query = _DeviceQuery(query, vectors, keys, offset, numbers)
         return types
+
+
+def _with_numbers(rows: NDArray[np.float32], numbers: Sequence[int]) -> NDArray[np.float32]:
+    """Rows of types with two more columns: an offset of 0, and their numbers."""
+    columns = np.stack([np.zeros(len(rows)), np.array(numbers)], axis=1)
+    return np.concatenate([rows, columns.astype(np.float32)], axis=1)

@@ -15,12 +15,13 @@ from torch import Tensor
 from onoma.entities import EntityType
 from onoma.errors import OnomaError
 from onoma.inputs.tokenizer import WordTokenizer
+from onoma.labels.examples import MarkedText
 from onoma.labels.parsing import check_known
 from onoma.labels.type_cache import TypeCache
 from onoma.models.config import ModelConfig
 from onoma.models.folder import ModelFolder
 from onoma.models.weights import load_model
-from onoma.systems.base import RuntimeSettings
+from onoma.systems.base import RuntimeSettings, refuse_examples
 from onoma.systems.blocks.encoders import max_positions
 
 T = TypeVar("T")
@@ -75,7 +76,12 @@ class TorchRuntime(ABC):
         """How many tokens a batch should have at most."""
         return MAX_BATCH_TOKENS
 
-    def ask(self, types: Sequence[EntityType]) -> Any:
+    def ask(self, types: Sequence[EntityType], examples: Sequence[Sequence[MarkedText]] = ()) -> Any:
+        """One row per type, from the cache or encoded."""
+        refuse_examples(examples, self.config)
+        return self.type_rows(types)
+
+    def type_rows(self, types: Sequence[EntityType]) -> NDArray[np.float32]:
         """One row per type, from the cache or encoded."""
         check_known(types, self.labels)
         if self.cache is None:
