@@ -3,10 +3,10 @@
     python benchmarks/types_by_example.py --data CORPORA [--language en|zh|both] [--corpora NAME ...]
     python benchmarks/types_by_example.py --data CORPORA --dev
 
-For each draw, documents with N mentions of every type (N-shot sampling, see `onoma.data.sample_mentions`) are drawn from
-the train split and given to `Extractor.teach`; the test split is then scored with the model's own thresholds, by strict F1
-on character offsets, types by their natural names. Published figures are for 5 examples per type: prototypes on a
-pre-trained encoder, and FFF-NER, which is fine-tuned.
+For each draw, documents with N mentions of every type (N-shot sampling, see `onoma.data.sample_mentions`) are drawn
+from the train split and given to `Extractor.teach`. The test split is then scored with the model's own thresholds:
+strict F1 by character offsets, types by their natural names. Published figures are for 5 examples per type: prototypes
+on a pretrained encoder, and FFF-NER, which is fine-tuned.
 
 The model was trained on the train split of WNUT 17, and on none of the other corpora. `--dev` measures on development
 corpora instead, on which the method was chosen; no record is written for them.
@@ -90,9 +90,7 @@ def main() -> None:
             support, test = splits(arguments.data / language / name, language)
             test = replace(test, documents=test.documents[: arguments.limit])
             scores[name] = measure(model, support, test, arguments.shots, arguments.draws)
-            shown = ", ".join(
-                f"{shots}: {score.mean:.1f} ± {score.spread:.1f}" for shots, score in scores[name].items()
-            )
+            shown = ", ".join(f"{shots}: {show(score)}" for shots, score in scores[name].items())
             print(f"{name}: {shown} ({time.perf_counter() - started:.0f} s)", flush=True)
         if set(chosen) == set(named):
             scores[f"average-of-{len(named)}"] = average(list(scores.values()))
@@ -143,12 +141,14 @@ def table(scores: dict[str, dict[int, Score]]) -> Table:
     columns = ["name only" if not one else f"{one} examples" for one in shots]
     shown = Table(Column("corpus", no_wrap=True), *columns, "prototypes, 5", "FFF-NER, 5")
     for name, values in scores.items():
-        own = [
-            f"{score.mean:.1f} ± {score.spread:.1f}" if one else f"{score.mean:.1f}" for one, score in values.items()
-        ]
-        published = [f"{table[name]:.1f}" if name in table else "" for table in (PROTOTYPES, FINE_TUNED)]
-        shown.add_row(name, *own, *published)
+        published = [f"{others[name]:.1f}" if name in others else "" for others in (PROTOTYPES, FINE_TUNED)]
+        shown.add_row(name, *map(show, values.values()), *published)
     return shown
+
+
+def show(score: Score) -> str:
+    """The mean, and the spread if there is one."""
+    return f"{score.mean:.1f} ± {score.spread:.1f}" if score.spread else f"{score.mean:.1f}"
 
 
 def records(name: str, scores: dict[str, dict[int, Score]], encoder: str, draws: int) -> list[Record]:

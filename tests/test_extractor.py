@@ -721,4 +721,4 @@ def test_a_thousand_labels_at_threshold_0_take_little_memory(ner: Extractor, mon
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert results[0] == results[1] != []
-    assert peaks[1] < peaks[0] / 4
+    assert peaks[1] < peaks[0] / 3

@@ -111,3 +111,15 @@ def test_the_name_of_the_review_file_is_checked_first(command: Callable[..., Any
     outcome = command("evaluate", corpus, "--missed", "missed.xlsx")
     assert (outcome.code, outcome.out) == (2, "")
     assert "name it .csv" in outcome.err
+
+
+def test_examples_of_types(command: Callable[..., Any], corpus: Path, tiny_model: Path) -> None:
+    renamed = [
+        Document.from_spans(one.text, [(e.start, e.end, f"{e.label[0]}1") for e in one.entities]) for one in documents()
+    ]
+    write(renamed[1::9], corpus.parent / "named" / "train.jsonl")
+    write(renamed[::9], corpus.parent / "named" / "test.jsonl")
+    arguments = ("evaluate", corpus.parent / "named", "--model", tiny_model, "--json")
+    by_name = json.loads(command(*arguments).out)["strict"]["micro"]["f1"]
+    by_example = json.loads(command(*arguments, "--examples", f"{corpus.parent / 'named'}:train").out)
+    assert by_example["strict"]["micro"]["f1"] > 0.9 > by_name

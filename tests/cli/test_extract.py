@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 
 from onoma.cli.shared import TextProgress
+from onoma.data import write
+from tiny import document
 
 TEXT = "The Rome Players will sing for Maria Silva today ."
 
@@ -289,3 +291,16 @@ main()
         assert running.wait(timeout=60) == 0
     assert rest.count("Paris") == 16
     assert "label" not in rest  # the header is printed once
+
+
+def test_types_are_shown_by_examples(extract: Callable[..., Any], tmp_path: Path) -> None:
+    marked = [document("[who|Tom] flew to Rome ."), document("In Oslo it rains , says [who|Ann] .")]
+    write([*marked, document("[who|Maria Silva] flew to Lima .")], tmp_path / "examples.conll")
+    examples = ("--examples", tmp_path / "examples.conll")
+    outcome = extract("Greta flew to Paris .", *examples, "--format", "jsonl")
+    assert rows(outcome.out) == [[("Greta", "who")]]
+    outcome = extract("Greta flew to Paris .", *examples, "--labels", "who, city", "--format", "jsonl")
+    assert rows(outcome.out) == [[("Greta", "who"), ("Paris", "city")]]
+    outcome = extract("Greta flew to Paris .", *examples, "--labels", "city")
+    assert outcome.code == 2
+    assert "there are no examples of the types asked for (its types: who). Fix: give examples of city" in outcome.err

@@ -287,6 +287,14 @@ def test_a_damaged_file_is_reported_before_training(
     assert not (tmp_path / "run" / "logs").exists()
 
 
+def test_windows_beyond_the_positions_of_the_encoder_are_refused(
+    recipe_values: dict[str, Any], data_folder: Path, tmp_path: Path
+) -> None:
+    recipe = short_recipe(recipe_values, max_tokens=5000)
+    with pytest.raises(OnomaError, match="'max_tokens' is 5000, but the encoder reads"):
+        train(recipe, output=tmp_path / "run", data=data_folder)
+
+
 def test_the_model_is_saved_before_it_is_tested(
     recipe_values: dict[str, Any], data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,7 +38,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command(epilog='Example: onoma extract "Tom flew to Paris." --labels "person, city"')(extract)
+app.command(
+    epilog='Example: onoma extract "Tom flew to Paris." --labels "person, city"\n\n'
+    "Example: onoma extract notes.txt --examples dosages.jsonl"
+)(extract)
 app.command(
     epilog="Example: onoma train recipes/binder/conll2003.yaml --data data --output runs/conll --set seed=1\n\n"
     "Example: onoma train --start embedded --data drugs.jsonl --output runs/drugs"

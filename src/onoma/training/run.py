@@ -111,6 +111,7 @@ def train(
             _load_start(runtime.model, recipe.start)
     else:
         runtime = continue_start(start, training, prepared.types, output / TOKENIZER)
+    runtime.check()
     sets = _evaluation_sets(development, recipe, runtime, start)
     before: dict[str, Any] = {}
     if start is not None:
