@@ -38,7 +38,7 @@ def parse_marks(example: str) -> tuple[str, tuple[tuple[int, int], ...]]:
     `\[[` and `\]]` stand for the characters themselves.
 
     >>> parse_marks("take [[40 mg]] in the morning and [[20 mg]] at night")[1]
-    ((5, 10), (34, 39))
+    ((5, 10), (30, 35))
     """
     text, position, opened, spans = "", 0, None, []
     for mark in _MARK.finditer(example):

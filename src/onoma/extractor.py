@@ -294,7 +294,9 @@ class Extractor:
         return Extractor(self.folder, self._models, self._router, self.examples + ExampleSet.parse(examples))
 
     def _examples_of(self, types: Sequence[EntityType], model: int) -> list[Sequence[MarkedText]]:
-        """The examples of each type that a model can read."""
+        """The examples of each type that a model can read; empty if there are none at all."""
+        if not self.examples.documents and not any(one.examples for one in types):
+            return []
         found = [self.examples.of(one) for one in types]
         if self._router is None:
             return list(found)

@@ -77,7 +77,10 @@ class OnnxBinder(OnnxRuntime):
 
     def ask(self, types: Sequence[EntityType], examples: Sequence[Sequence[MarkedText]] = ()) -> Floats:
         """One row per type, corrected by its examples if there are some."""
-        return teach_rows(self, self.type_rows(types), [self.type_text(one) for one in types], examples, self.types)
+        rows = self.type_rows(types)
+        if not any(examples):
+            return rows
+        return teach_rows(self, rows, [self.type_text(one) for one in types], examples, self.types)
 
     def span_parts(self, batch: Batch) -> SpanParts:
         """The parts of the spans of a batch; the products of [CLS] with the unit vectors are its own vector."""

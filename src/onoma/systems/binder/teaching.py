@@ -109,8 +109,6 @@ def teach_rows(
     `texts` are the types as the model reads them.
     """
     places = [place for place, own in enumerate(examples) if own]
-    if not places:
-        return rows
     if runtime.options.inference == "joint":
         raise OnomaError(
             "a model with `inference: joint` takes no marked examples, because these are about spans, not about starts "

@@ -101,7 +101,10 @@ class TorchBinder(TorchRuntime):
 
     def ask(self, types: Sequence[EntityType], examples: Sequence[Sequence[MarkedText]] = ()) -> NDArray[np.float32]:
         """One row per type, corrected by its examples if there are some."""
-        return teach_rows(self, self.type_rows(types), [self.type_text(one) for one in types], examples, self.cache)
+        rows = self.type_rows(types)
+        if not any(examples):
+            return rows
+        return teach_rows(self, rows, [self.type_text(one) for one in types], examples, self.cache)
 
     @property
     def options(self) -> BinderOptions:
