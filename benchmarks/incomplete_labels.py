@@ -6,7 +6,7 @@ Settings:
 
     plain        span classification with cross-entropy; all unlabelled spans are negatives
     binder       BINDER
-    scl-rai      SCL-RAI
+    scl-rai      SCL-RAI, and `relabelled`: trained again on its own labels (replace-50 of the RELABELLINGS)
     sampled      BINDER with the best of the SAMPLINGS of negatives
     relabelled   BINDER trained on the labels that a `sampled` model has completed, by the best of the RELABELLINGS
 
@@ -29,6 +29,7 @@ DISTANT = {"bc5cdr": "en/distant_autoner_bc5cdr", "conll2003": "en/distant_conll
 PAPERS = {  # BINDER, table 3
     ("binder", "distant", "bc5cdr"): 81.6,
 }
+SYSTEMS = ("binder", "scl-rai", "plain")
 MISSING_RATES = (0, 30, 50, 70)  # percent
 RATE_TO_CHOOSE = 50
 SAMPLINGS = {
@@ -88,11 +89,26 @@ def binder_run(figure: Figure, encoder: str, first: Figure | None = None) -> Run
     )
 
 
-def scl_rai_run(figure: Figure, encoder: str) -> Run:
-    """A run of SCL-RAI, or of plain span classification."""
+def scl_rai_run(figure: Figure, encoder: str, first: Figure | None = None) -> Run:
+    """A run of SCL-RAI, or of plain span classification; with `first`, as in `binder_run`."""
     options = PLAIN if figure.system == "plain" else ()
-    recipe = f"scl_rai/distant_{figure.task.corpus}.yaml"
-    return Run(_name(figure, encoder), encoder, recipe, (f"seed={figure.seed}", *options))
+    relabelling = RELABELLINGS["replace-50"] if first else ()
+    return Run(
+        _name(figure, encoder),
+        encoder,
+        f"scl_rai/distant_{figure.task.corpus}.yaml",
+        (f"seed={figure.seed}", *options, *relabelling),
+        after=_name(first, encoder) if first else None,
+        after_key="data.relabel.model",
+    )
+
+
+def run_of(figure: Figure, encoder: str) -> Run:
+    """The run of a figure."""
+    if figure.system == "binder":
+        sampling, plus, _ = figure.variant.partition("+")
+        return binder_run(figure, encoder, figure._replace(variant=sampling) if plus else None)
+    return scl_rai_run(figure, encoder, figure._replace(variant="") if figure.variant else None)
 
 
 def _name(figure: Figure, encoder: str) -> str:
@@ -135,8 +151,8 @@ class Experiment:
         self._phase(
             [Figure("binder", name, task, seed) for task, name in relabelled.items() for seed in self._seeds(task)]
             + [
-                Figure(system, "", task, seed)
-                for system in ("scl-rai", "plain")
+                Figure(system, variant, task, seed)
+                for system, variant in (("scl-rai", ""), ("plain", ""), ("scl-rai", "relabelled"))
                 for task in distant
                 for seed in self.seeds
             ]
@@ -148,23 +164,13 @@ class Experiment:
         return seeds
 
     def _phase(self, figures: Iterable[Figure]) -> None:
-        runs: dict[Figure, Run] = {}
-        for figure in figures:
-            if figure.system != "binder":
-                runs[figure] = scl_rai_run(figure, self.encoder)
-                continue
-            sampling, plus, _ = figure.variant.partition("+")
-            runs[figure] = binder_run(figure, self.encoder, figure._replace(variant=sampling) if plus else None)
+        systems = self.arguments.systems
+        runs = {figure: run_of(figure, self.encoder) for figure in figures if figure.system in systems}
         needed = {run.after for run in runs.values()} - {run.name for run in runs.values()} - {None}
-        known = [run for figure, run in self._known_runs() if run.name in needed]
+        known = [run for run in (run_of(figure, self.encoder) for figure in self.found) if run.name in needed]
         self.arguments.seconds = self.deadline - time.monotonic()
         finished = run_all([*known, *runs.values()], self.arguments)
         self.found |= {figure: finished[run] for figure, run in runs.items() if run in finished}
-
-    def _known_runs(self) -> Iterator[tuple[Figure, Run]]:
-        for figure in self.found:
-            if figure.system == "binder" and "+" not in figure.variant:
-                yield figure, binder_run(figure, self.encoder)
 
     def _best(self, task: Task, names: Iterable[str]) -> str:
         """The variant with the best F1 on dev, with the first seed; the first one if none is finished."""
@@ -182,6 +188,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_arguments(parser, encoders=["mpnet-base"])
     parser.add_argument("--corpora", nargs="*", default=list(DISTANT), choices=list(DISTANT))
+    parser.add_argument("--systems", nargs="*", default=list(SYSTEMS), choices=SYSTEMS)
     parser.add_argument("--rates", nargs="*", type=int, default=list(MISSING_RATES), help="percent of dropped mentions")
     parser.add_argument("--seeds", nargs="*", type=int, default=[0, 1, 2])
     parser.add_argument("--missing-seeds", nargs="*", type=int, default=[0, 1, 2], help="of runs with dropped mentions")

@@ -147,6 +147,7 @@ def main() -> None:
     add_arguments(parser, encoders=["bert-zh"])
     parser.add_argument("--corpora", nargs="*", default=["ec", "news"], choices=["ec", "news"])
     parser.add_argument("--seeds", nargs="*", type=int, default=[0, 1, 2])
+    parser.add_argument("--settings", nargs="*", help="only these settings, such as ce or sampling-scl-batch-16")
     parser.add_argument("--contrasts", nargs="*", default=list(CONTRASTS), choices=list(CONTRASTS))
     parser.add_argument("--output", type=Path, default=RESULTS / "scl_rai.json")
     arguments = parser.parse_args()
@@ -160,7 +161,8 @@ def main() -> None:
     for figure in list(found):
         if _contrast_of(figure.setting) == contrasts[figure.corpus]:
             found[figure._replace(setting="sampling-scl")] = found[figure]
-    runs = {figure: run_of(figure, contrasts) for figure in figures(arguments) if figure not in found}
+    wanted = [one for one in figures(arguments) if arguments.settings is None or one.setting in arguments.settings]
+    runs = {figure: run_of(figure, contrasts) for figure in wanted if figure not in found}
     arguments.seconds = deadline - time.monotonic()
     finished = run_all(list(runs.values()), arguments)
     found |= {figure: finished[run] for figure, run in runs.items() if run in finished}
