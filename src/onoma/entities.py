@@ -189,7 +189,7 @@ class Document:
 
     def __post_init__(self) -> None:
         _check_text(self.text)
-        object.__setattr__(self, "entities", tuple(sorted(self.entities)))
+        object.__setattr__(self, "entities", tuple(sorted(self.entities)) if self.entities else ())
         for entity in self.entities:
             if self.text[entity.start : entity.end] != entity.text:
                 raise OnomaError(

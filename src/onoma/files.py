@@ -235,8 +235,9 @@ def read_lines(path: AnyPath) -> Iterator[tuple[int, str]]:
 
 def bounded_lines(file: IO[bytes], path: AnyPath) -> Iterator[tuple[int, bytes]]:
     """The lines of an open file, numbered from 1; an error for a line that is too long to be held in memory."""
-    limit = max_bytes()
-    for number, line in enumerate(iter(lambda: file.readline(limit + 1), b""), start=1):
+    limit, number = max_bytes(), 0
+    while line := file.readline(limit + 1):
+        number += 1
         if len(line) > limit:
             raise too_large(f"the line has more than {limit:,} bytes", path, number)
         yield number, line

@@ -16,7 +16,7 @@ from onoma.data.formats import FORMATS, detect, write
 from onoma.entities import Document
 from onoma.evaluation.render import score_cells
 from onoma.evaluation.scores import Breakdown, Scores
-from onoma.files import atomic_write, plain_suffix
+from onoma.files import atomic_write_bytes, plain_suffix
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -129,8 +129,8 @@ def weak_label(
 
     name = format or detect(target, writing=True)
     if FORMATS.get(name) is FORMATS["jsonl"] and plain_suffix(target) != ".json":
-        with atomic_write(Path(target)) as file:
-            file.writelines(chain.from_iterable(batch.json_lines() for batch in counted()))
+        with atomic_write_bytes(Path(target)) as file:
+            file.writelines("".join(batch.json_lines()).encode() for batch in counted())
     else:
         write(chain.from_iterable(batch.annotate() for batch in counted()), target, name)
     return coverage

@@ -81,15 +81,18 @@ def are_boundaries(text: str, kinds: Kinds, positions: Positions) -> Booleans:
     edge = (positions == 0) | (positions == len(text))
     before, after = kinds[positions - 1], kinds[np.minimum(positions, len(text) - 1)]
     certain: Booleans = edge | ((before | after) & SPACE > 0)
-    beside_unspaced = (after & UNSPACED > 0) | ((before & UNSPACED > 0) & (after & MARK == 0))
+    if certain.all():
+        return certain
     spaces = np.flatnonzero((kinds & SPACE) > 0)
-    addresses = np.searchsorted(spaces, list(_address_clues(text)))
-    certain |= beside_unspaced & ~np.isin(np.searchsorted(spaces, positions), addresses)
-    result = certain.copy()
+    beside_unspaced = (after & UNSPACED > 0) | ((before & UNSPACED > 0) & (after & MARK == 0))
+    beside_unspaced &= ~certain
+    if beside_unspaced.any():
+        addresses = np.searchsorted(spaces, list(_address_clues(text)))
+        certain |= beside_unspaced & ~np.isin(np.searchsorted(spaces, positions), addresses)
     doubtful = np.flatnonzero(~certain)
     if len(doubtful):
-        result[doubtful] = _by_segmenting(text, spaces, positions[doubtful])
-    return result
+        certain[doubtful] = _by_segmenting(text, spaces, positions[doubtful])
+    return certain
 
 
 def _address_clues(text: str) -> Iterator[int]:

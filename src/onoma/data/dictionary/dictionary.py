@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain, pairwise
 from json.encoder import encode_basestring as quote
 from os import PathLike
@@ -29,8 +30,10 @@ from onoma.errors import DataError, OnomaError
 
 T = TypeVar("T")
 
-BLOCK = 1 << 19
+BLOCK = 1 << 20
 """Characters that are searched together: several documents, or a part of a long one."""
+FORMATTED = 1 << 14
+"""Offsets below this are formatted once."""
 MARGIN = 1 << 12
 """Characters around a part of a long document that are searched with it; longer than any word."""
 
@@ -63,13 +66,43 @@ class Batch:
 
     def json_lines(self) -> Iterator[str]:
         """The lines that the format jsonl writes for `annotate()`, several times as fast."""
-        names = list(map(quote, self.types))
-        columns = self.start.tolist(), self.end.tolist(), map(names.__getitem__, self.label.tolist())
-        mentions = [f'{{"start": {a}, "end": {b}, "label": {name}}}' for a, b, name in zip(*columns, strict=True)]
-        for document, found in zip(self.documents, self._by_document(mentions), strict=True):
+        names = [f', "label": {quote(name)}}}' for name in self.types]
+        starts, ends = _formatted('{"start": ', self.start), _formatted(', "end": ', self.end)
+        labels = map(names.__getitem__, self.label.tolist())
+        mentions = list(map("".join, zip(starts, ends, labels, strict=True)))
+        texts = _escaped([document.text for document in self.documents])
+        for document, text, found in zip(self.documents, texts, self._by_document(mentions), strict=True):
             number = "" if document.id is None else f'"id": {json.dumps(document.id, ensure_ascii=False)}, '
             words = "" if document.words is None else f', "words": {json.dumps(document.words)}'
-            yield f'{{{number}"text": {quote(document.text)}, "entities": [{", ".join(found)}]{words}}}\n'
+            yield f'{{{number}"text": "{text}", "entities": [{", ".join(found)}]{words}}}\n'
+
+
+def _formatted(prefix: str, numbers: Integers) -> Iterable[str]:
+    """A prefix and a number each; numbers are usually small, so that few different texts have to be made."""
+    if numbers.max(initial=0) >= FORMATTED:
+        return (f"{prefix}{number}" for number in numbers.tolist())
+    return map(_small_numbers(prefix).__getitem__, numbers.tolist())
+
+
+@lru_cache(maxsize=2)
+def _small_numbers(prefix: str) -> list[str]:
+    return [f"{prefix}{number}" for number in range(FORMATTED)]
+
+
+def _escaped(texts: list[str]) -> list[str]:
+    """The texts as they stand in JSON strings: most have nothing but quotes and backslashes to escape."""
+    joined = "\n".join(texts)
+    codes = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), np.uint32)
+    breaks = np.cumsum([len(text) + 1 for text in texts]) - 1
+    controls = np.setdiff1d(np.flatnonzero(codes < ord(" ")), breaks, assume_unique=True)
+    others = np.unique(np.searchsorted(breaks, controls)).tolist()  # texts with line breaks, tabs and the like
+    if others:
+        taken = set(others)
+        joined = "\n".join(["" if place in taken else text for place, text in enumerate(texts)])
+    escaped = joined.replace("\\", "\\\\").replace('"', '\\"').split("\n")
+    for place in others:
+        escaped[place] = quote(texts[place])[1:-1]
+    return escaped
 
 
 class Dictionary:

@@ -92,12 +92,13 @@ def _plain_entries(lines: Iterable[tuple[int, str]], path: Path, type: str) -> I
 def _column_entries(lines: Iterable[tuple[int, str]], path: Path, type_column: int) -> Iterator[Entry]:
     types: dict[str, str] = {}  # one string per type
     for number, line in lines:
-        columns = [column.strip() for column in line.split("\t")]
-        if len(columns) != 2 or not all(columns):
-            filled = sum(map(bool, columns))
+        first, _, second = line.partition("\t")
+        first, second = first.strip(), second.strip()
+        if not first or not second or "\t" in second:
+            filled = sum(bool(column.strip()) for column in line.split("\t"))
             raise _column_error(f"the line must have two columns, an entry and a type, got {filled}", path, number)
-        type = columns[type_column]
-        yield Entry(columns[1 - type_column], types.setdefault(type, type))
+        text, type = (second, first) if type_column == 0 else (first, second)
+        yield Entry(text, types.setdefault(type, type))
 
 
 def _column_error(message: str, path: Path, line: int) -> DataError:

@@ -66,12 +66,8 @@ class Folding:
         ('grösse', [4])
         """
         first, table, rest = self._tables
-        codes: Codes
-        if text.isascii():
-            codes = np.frombuffer(text.encode("ascii"), np.uint8)
-        else:
-            codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
-        folded, kinds = first[codes], table[codes]
+        codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32).astype(np.intp)
+        folded, kinds = first.take(codes), table.take(codes)
         rows = np.flatnonzero(kinds >= _EXPANDS)
         if not len(rows):
             return Folded(folded, kinds, rows)

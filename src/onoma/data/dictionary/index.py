@@ -33,6 +33,11 @@ class Occurrences(NamedTuple):
     phrase: Integers
 
 
+def _highest_bits(hashes: Hashes, shift: np.uint64) -> Integers:
+    """As indexes; an index of unsigned numbers would be copied."""
+    return (hashes >> shift).view(np.int64)
+
+
 class _SortedHashes:
     """Hashes, sorted, in which others are found by their highest bits and a few steps."""
 
@@ -47,7 +52,7 @@ class _SortedHashes:
 
     def find(self, hashes: Hashes) -> tuple[NDArray[np.bool_], Integers]:
         """Whether each hash is one of these, and its place or that of the next larger one."""
-        places = self.buckets[hashes >> self.shift]
+        places = self.buckets.take(_highest_bits(hashes, self.shift))
         behind = np.flatnonzero(self.hashes[places] < hashes)
         while len(behind):
             places[behind] += 1
@@ -68,7 +73,7 @@ class _Level:
 
     def look_up(self, hashes: Hashes) -> tuple[Integers, Integers, Integers]:
         """The rows that a longer phrase may start with, the rows that are phrases, and these phrases."""
-        flags = self.flags[hashes >> self.shift]
+        flags = self.flags.take(_highest_bits(hashes, self.shift))
         rows = np.flatnonzero(flags >= _IS_PHRASE)
         is_phrase, places = self.phrases.find(hashes[rows])
         return np.flatnonzero((flags & _STARTS) > 0), rows[is_phrase], self.first_phrase + places[is_phrase]

@@ -59,17 +59,19 @@ class _Columns:
 
     def read(self, entries: Iterable[Entry]) -> Iterator[str]:
         before, after = self.general
-        for entry in entries:
-            self.label.append(self.types.setdefault(entry.type, len(self.types)))
-            self.not_before.append(self._rule(entry.not_before + before))
-            self.not_after.append(self._rule(entry.not_after + after))
-            self.longest = max(self.longest, len(entry.text))
-            if self.longest > MAX_CHARACTERS:
-                raise OnomaError(
-                    f"an entry has more than {MAX_CHARACTERS:,} characters: {short_repr(entry.text)}. "
-                    "Fix: give names, one per line"
-                )
-            yield entry.text
+        types = self.types
+        for text, type, not_before, not_after in entries:
+            self.label.append(types.setdefault(type, len(types)))
+            self.not_before.append(self._rule(not_before + before))
+            self.not_after.append(self._rule(not_after + after))
+            if len(text) > self.longest:
+                self.longest = len(text)
+                if self.longest > MAX_CHARACTERS:
+                    raise OnomaError(
+                        f"an entry has more than {MAX_CHARACTERS:,} characters: {short_repr(text)}. "
+                        "Fix: give names, one per line"
+                    )
+            yield text
 
     def _rule(self, contexts: tuple[str, ...]) -> int:
         return self.rules.setdefault(contexts, len(self.rules)) if contexts else NO_RULE
