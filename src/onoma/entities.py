@@ -198,7 +198,7 @@ class Document:
                 )
         if self.annotated is not None:
             object.__setattr__(self, "annotated", frozenset(self.annotated))
-            outside = {entity.label for entity in self.entities} - self.annotated
+            outside = {entity.label for entity in self.entities} - self.annotated if self.entities else None
             if outside:
                 raise OnomaError(f"labels used but not listed in 'annotated': {', '.join(sorted(outside))}")
         if self.words is not None:

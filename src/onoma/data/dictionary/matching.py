@@ -93,7 +93,7 @@ def longest_first(spans: Spans) -> Spans:
     its labels, and those that overlap it are removed; what is left forms new groups. Most groups are small, so that few
     rounds are enough; what is left then is resolved one by one.
     """
-    spans = spans.take(np.lexsort((spans.label, spans.end, spans.start)))
+    spans = spans.take(_sorted_rows(spans))
     rows, kept = np.arange(len(spans.start)), []
     for _ in range(ROUNDS):
         if not len(rows):
@@ -107,6 +107,15 @@ def longest_first(spans: Spans) -> Spans:
     start, end = spans.start[rows], spans.end[rows]
     kept.append(rows[resolve_overlaps(start, end, spans.label[rows] + 1, end - start, several_labels=True)])
     return spans.take(np.sort(np.concatenate(kept)))
+
+
+def _sorted_rows(spans: Spans) -> Integers:
+    """The rows by start, end and label: one sort by a number made of all three, if it is not too large."""
+    start, end, label = spans.start, spans.end, spans.label
+    widths, labels = int((end - start).max(initial=0)) + 1, int(label.max(initial=0)) + 2  # the label may be -1
+    if (int(start.max(initial=0)) + 1) * widths * labels >= 1 << 62:
+        return np.lexsort((label, end, start))
+    return np.argsort((start * widths + (end - start)) * labels + label + 1, kind="stable")
 
 
 def _groups(start: Integers, end: Integers) -> Integers:
