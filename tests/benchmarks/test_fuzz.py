@@ -57,6 +57,7 @@ def test_hangs_and_deaths_are_failures_of_the_case_behind_the_last_one(
     assert fuzz.watch("texts", 1, 5, time.monotonic() + 30) == (6, problem)
 
 
+@pytest.mark.slow
 def test_cases_and_failures_are_recorded(tmp_path: Path) -> None:
     words = ["--minutes", "0.05", "--kind", "readers", "--output", str(tmp_path / "fuzz.json")]
     done = subprocess.run([sys.executable, fuzz.__file__, *words], capture_output=True, text=True, check=True)
