@@ -24,7 +24,7 @@ from onoma.models.export import export
 from onoma.models.folder import open_single
 from onoma.training.card import write_card
 from onoma.training.corpora import load_part
-from onoma.training.recipe import EMBEDDED_START, Recipe, load_recipe
+from onoma.training.recipe import EMBEDDED_MODEL, Recipe, load_recipe
 from onoma.training.run import METRICS, train
 
 CHECK, ONNX = "check", "onnx"
@@ -63,7 +63,7 @@ class FineTuned:
 
 def few_data_recipe(
     data: str | os.PathLike[str],
-    start: str = EMBEDDED_START,
+    start: str = EMBEDDED_MODEL,
     changes: Sequence[str] = (),
     *,
     dev_share: float = 0.0,
@@ -109,7 +109,7 @@ def fine_tune(
     data: str | os.PathLike[str],
     *,
     output: str | os.PathLike[str] | None = None,
-    start: str = EMBEDDED_START,
+    start: str = EMBEDDED_MODEL,
     changes: Sequence[str] = (),
     on_run: Callable[[str], None] = lambda text: None,
 ) -> FineTuned:

@@ -17,8 +17,8 @@ from onoma.models.folder import ModelFolder, RoutedFolder, open_folder
 from onoma.structured import parse_yaml, read_yaml
 from onoma.systems.registry import SYSTEMS, get_system
 
-EMBEDDED_START = "embedded"
-"""The `start` that names the model of the package."""
+EMBEDDED_MODEL = "embedded"
+"""Names the model of the package where a recipe asks for a model."""
 RENAMED = {
     "training.rate": "training.learning_rate",
     "training.head_rate": "training.head_learning_rate",
@@ -45,8 +45,6 @@ RENAMED = {
 
 
 KeptLabels = Literal["all", "unless_contradicted", "none"]
-EMBEDDED = "embedded"
-"""Names the embedded model where a recipe asks for a model."""
 
 
 class _Strict(BaseModel):
@@ -80,7 +78,7 @@ class RelabelRecipe(_Strict):
     @property
     def folder(self) -> str | None:
         """The model as `onoma.load` takes it."""
-        return None if self.model == EMBEDDED else self.model
+        return None if self.model == EMBEDDED_MODEL else self.model
 
 
 class DataRecipe(_Strict):
@@ -206,15 +204,15 @@ def load_recipe(source: str | os.PathLike[str] | dict[str, Any], changes: Sequen
 def open_start(name: str) -> ModelFolder | RoutedFolder:
     """The folder of a model to start from: a path, a hub name, `embedded`, or `embedded/en` for one of its models."""
     first, *rest = Path(name).parts or ("",)
-    if first != EMBEDDED_START:
+    if first != EMBEDDED_MODEL:
         return open_folder(name)
     folder = open_folder(None)
     if not rest:
         return folder
     models = {} if isinstance(folder, ModelFolder) else {one.path.name: one for one in folder.models()}
     if len(rest) > 1 or rest[0] not in models:
-        names = ", ".join(f"{EMBEDDED_START}/{one}" for one in sorted(models))
-        raise OnomaError(f"there is no embedded model {name!r}. Fix: use {EMBEDDED_START}, or one of: {names}")
+        names = ", ".join(f"{EMBEDDED_MODEL}/{one}" for one in sorted(models))
+        raise OnomaError(f"there is no embedded model {name!r}. Fix: use {EMBEDDED_MODEL}, or one of: {names}")
     return models[rest[0]]
 
 

@@ -29,7 +29,7 @@ from onoma.systems.registry import get_system
 from onoma.training.collation import Collator
 from onoma.training.corpora import load_part
 from onoma.training.examples import Example
-from onoma.training.recipe import EMBEDDED_START, Recipe, open_start
+from onoma.training.recipe import EMBEDDED_MODEL, Recipe, open_start
 from onoma.training.stages import Training
 from onoma.training.trainer import to_device
 
@@ -84,7 +84,7 @@ def complete_recipe(recipe: Recipe, start: ModelFolder) -> Recipe:
             f"{recipe.max_tokens}'. Fix: leave it out"
         )
     overlap = recipe.overlap if "overlap" in given else config.overlap
-    name = f"{EMBEDDED_START}/{start.path.name}" if start.path.parent == EMBEDDED else str(start.path)
+    name = f"{EMBEDDED_MODEL}/{start.path.name}" if start.path.parent == EMBEDDED else str(start.path)
     changes = {"start": name, "max_tokens": config.max_tokens, "overlap": overlap, "options": config.options}
     return recipe.model_copy(update=changes)
 

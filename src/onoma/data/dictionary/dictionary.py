@@ -16,7 +16,7 @@ from functools import lru_cache
 from itertools import chain, pairwise
 from json.encoder import encode_basestring as quote
 from os import PathLike
-from typing import TypeVar, get_args
+from typing import TypedDict, TypeVar, Unpack, get_args
 
 import numpy as np
 
@@ -105,6 +105,17 @@ def _escaped(texts: list[str]) -> list[str]:
     return escaped
 
 
+class Options(TypedDict, total=False):
+    """The options of `Dictionary`."""
+
+    ambiguous: Ambiguous
+    stop: Iterable[str]
+    not_before: Sequence[str]
+    not_after: Sequence[str]
+    match_case: bool
+    match_width: bool
+
+
 class Dictionary:
     """Entries with types, ready to label documents.
 
@@ -152,28 +163,17 @@ class Dictionary:
         paths: AnyPath | Iterable[AnyPath],
         *,
         type: str | None = None,
-        ambiguous: Ambiguous = "skip",
-        stop: Iterable[str] = (),
-        not_before: Sequence[str] = (),
-        not_after: Sequence[str] = (),
-        match_case: bool = False,
-        match_width: bool = False,
+        **options: Unpack[Options],
     ) -> Dictionary:
         """Read entries from one or several files; `onoma.data.dictionary.entries` describes their formats.
 
         Args:
             type: the type of entries in files that name none; by default the name of the file.
+            options: as of `Dictionary`.
         """
         files = [paths] if isinstance(paths, str | PathLike) else list(paths)
-        return cls(
-            chain.from_iterable(_require_entries(read_entries(path, type), path) for path in files),
-            ambiguous=ambiguous,
-            stop=stop,
-            not_before=not_before,
-            not_after=not_after,
-            match_case=match_case,
-            match_width=match_width,
-        )
+        entries = chain.from_iterable(_require_entries(read_entries(path, type), path) for path in files)
+        return cls(entries, **options)
 
     def label(self, documents: Iterable[Document]) -> Iterator[Document]:
         """The documents with the mentions of entries as their only entities, one by one, in constant memory."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from onoma.errors import OnomaError
+from onoma.systems.options import check_ranges
 
 DATASTORE_FILE = "datastore.json"
 """The artifact that holds the centre of each label."""
@@ -29,9 +30,12 @@ class SclRaiOptions:
     retrieval_temperature: float = 1.0  # of the softmax in equation 14; the paper has none
 
     def __post_init__(self) -> None:
-        if not (0 <= self.contrast_weight < 1 and 0 <= self.retrieval_weight <= 1):
-            raise OnomaError("contrast_weight must be in [0, 1) and retrieval_weight in [0, 1]")
-        if self.temperature <= 0 or self.retrieval_temperature <= 0 or self.negative_rate < 0:
-            raise OnomaError("temperature and retrieval_temperature must be above 0, negative_rate at least 0")
-        if not 0 <= self.dropout < 1 or self.vector_size < 1 or self.max_width < 1:
-            raise OnomaError("dropout must be in [0, 1), vector_size and max_width at least 1")
+        check_ranges(
+            self,
+            at_least_1=("vector_size", "max_width", "max_train_width"),
+            positive=("temperature", "retrieval_temperature"),
+            not_negative=("negative_rate",),
+            from_0_to_1=("dropout", "contrast_weight", "retrieval_weight"),
+        )
+        if self.contrast_weight == 1 or self.dropout == 1:
+            raise OnomaError("options 'contrast_weight' and 'dropout' must be less than 1, or nothing is learned")
