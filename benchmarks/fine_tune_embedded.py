@@ -1,12 +1,14 @@
 """Fine-tuning the embedded model with few sentences: F1 before, after, and after the export to int8.
 
     python benchmarks/fine_tune_embedded.py --data CORPORA [--device cpu|cuda] [--parallel N] [--draws N]
+    python benchmarks/fine_tune_embedded.py --data CORPORA --time --corpora conll2003 --draws 1
     python benchmarks/fine_tune_embedded.py --data CORPORA --dev
 
 Sentences are drawn from train such that every type occurs if possible, `onoma train --start embedded` is run on them
 with its defaults, and the models are scored on all of test: strict F1 by character offsets, types by their natural
-names, the model's own threshold. `minutes` is the time of fine-tuning, with its check and the export. `--dev` uses the
-corpora on which the defaults were chosen. Finished runs are only read, so that an experiment can be measured in parts.
+names, the model's own threshold. `--time` measures the minutes of fine-tuning, with its check and the export, instead
+of F1. `--dev` uses the corpora on which the defaults were chosen. Finished runs are only read, so that an experiment
+can be measured in parts.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ SPLITS = {"uner_en_ewt_devtest": ("dev", "test"), "ebmnlp_devtest": ("dev", "tes
 """What is drawn from and tested on, if it is not train and test."""
 ENCODER = "gte-small"
 RESULT = "result.json"
-MEASURES = ("f1_start", "f1", "f1_int8", "minutes")
+SCORES, MINUTES = ("f1_start", "f1", "f1_int8"), "minutes"
 
 
 @dataclass(frozen=True)
@@ -52,11 +54,13 @@ class Job:
     limit: int | None
     changes: tuple[str, ...]
     threads: int
+    is_timed: bool  # the minutes are measured instead of the scores
 
     @property
     def folder(self) -> Path:
         """The folder of the run."""
-        return Path(self.runs) / f"{self.corpus}-{self.sentences}-{self.draw}"
+        kind = "-time" if self.is_timed else ""
+        return Path(self.runs) / f"{self.corpus}-{self.sentences}-{self.draw}{kind}"
 
 
 def main() -> None:
@@ -65,10 +69,12 @@ def main() -> None:
     parser.add_argument("--data", required=True, type=Path, help="folder with en/conll2003 and the others")
     parser.add_argument("--corpora", nargs="*", help="names of corpora; by default the nine of the benchmark")
     parser.add_argument("--dev", action="store_true", help="the corpora on which the defaults were chosen")
+    parser.add_argument("--time", action="store_true", help="measure minutes instead of F1")
     parser.add_argument("--sizes", nargs="*", type=int, default=[20, 100], help="numbers of sentences")
     parser.add_argument("--draws", type=int, default=3, help="repetitions with other sentences")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="what trains")
     parser.add_argument("--parallel", type=int, default=1, help="runs at the same time")
+    parser.add_argument("--threads", type=int, help="of each run; by default, all cores are divided among the runs")
     parser.add_argument("--seconds", type=float, default=1e9, help="no run is started or continued after that time")
     parser.add_argument("--limit", type=int, help="number of test sentences; by default all")
     parser.add_argument("--set", nargs="*", default=[], help="changes of the recipe, such as training.max_steps=10")
@@ -83,13 +89,13 @@ def main() -> None:
         print(line)
     if arguments.limit is None and not arguments.dev:
         device = next((one["device"] for one in found.values()), "")
-        shown = command(without=["--output", "--runs", "--seconds", "--parallel"])
+        shown = command(without=["--output", "--runs", "--seconds", "--parallel", "--threads"])
         write_records(arguments.output, records(found, shown), accelerator=device if arguments.device == "cuda" else "")
 
 
 def plan(arguments: argparse.Namespace) -> Iterator[Job]:
     """All jobs; the first draws of all corpora come first."""
-    threads = max(1, (os.cpu_count() or 1) // arguments.parallel)
+    threads = arguments.threads or max(1, (os.cpu_count() or 1) // arguments.parallel)
     names = arguments.corpora or (DEVELOPMENT if arguments.dev else CORPORA)
     for draw in range(arguments.draws):
         for corpus in names:
@@ -103,6 +109,7 @@ def plan(arguments: argparse.Namespace) -> Iterator[Job]:
                     arguments.limit,
                     tuple(arguments.set),
                     threads,
+                    arguments.time,
                 )
 
 
@@ -163,20 +170,18 @@ def run_job(job: Job) -> None:
     started = time.perf_counter()
     tuned = fine_tune(path.parent, output=job.folder / "run", start="embedded/en", changes=job.changes)
     minutes = (time.perf_counter() - started) / 60
-    start_folder = None  # the embedded model
-    scores = {
-        "f1_start": f1(start_folder, tested, job.threads),
-        "f1": f1(tuned.model, tested, job.threads),
-        "f1_int8": f1(tuned.onnx, tested, job.threads),
-    }
-    result = {
-        **scores,
-        "minutes": minutes,
+    result: dict[str, Any] = {
         "start_share": tuned.metrics.get("start_share", recipe_share(job.folder / "run")),
         "check": [tuned.before["f1"], tuned.after["f1"]],
         "mentions": sum(len(one.entities) for one in drawn),
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
     }
+    if job.is_timed:
+        result[MINUTES] = minutes
+    else:
+        embedded = None
+        for name, model in zip(SCORES, (embedded, tuned.model, tuned.onnx), strict=True):
+            result[name] = f1(model, tested, job.threads)
     for folder in (tuned.model, tuned.onnx):
         shutil.rmtree(folder)
     (job.folder / RESULT).write_text(json.dumps(result), "utf-8")
@@ -207,23 +212,30 @@ def groups(found: dict[Job, dict[str, Any]]) -> dict[tuple[int, str], dict[int, 
         common = set.intersection(*(set(draws) for draws in rows))
         if len(rows) > 1 and common:
             grouped[size, f"average-of-{len(rows)}"] = {
-                draw: {name: fmean(draws[draw][name] for draws in rows) for name in MEASURES} for draw in sorted(common)
+                draw: {name: fmean(draws[draw][name] for draws in rows) for name in measures(rows[0][draw])}
+                for draw in sorted(common)
             }
     return grouped
 
 
+def measures(result: dict[str, Any]) -> list[str]:
+    """What a result has been measured for."""
+    return [name for name in (*SCORES, MINUTES) if name in result]
+
+
 def table(found: dict[Job, dict[str, Any]]) -> Iterator[str]:
     """One line per size and corpus."""
-    yield f"{'corpus':24}{'sentences':>10}{'draws':>6}{'before':>8}{'after':>8}{'int8':>8}{'minutes':>9}"
+    names = measures(next(iter(found.values()), {}))
+    yield f"{'corpus':24}{'sentences':>10}{'draws':>6}" + "".join(f"{name:>10}" for name in names)
     for (size, corpus), draws in groups(found).items():
-        before, after, int8, minutes = (fmean(one[name] for one in draws.values()) for name in MEASURES)
-        yield f"{corpus:24}{size:10}{len(draws):6}{before:8.2f}{after:8.2f}{int8:8.2f}{minutes:9.2f}"
+        means = (fmean(one[name] for one in draws.values()) for name in names)
+        yield f"{corpus:24}{size:10}{len(draws):6}" + "".join(f"{mean:10.2f}" for mean in means)
 
 
 def records(found: dict[Job, dict[str, Any]], shown: str) -> Iterator[Record]:
     """The means over draws."""
     for (size, corpus), draws in groups(found).items():
-        for measure in MEASURES:
+        for measure in measures(next(iter(draws.values()))):
             yield mean_record(
                 f"embedded/tuned-{size}/{corpus}/{ENCODER}/{measure}",
                 {draw: one[measure] for draw, one in draws.items()},

@@ -9,6 +9,7 @@ Settings:
     scl-rai      SCL-RAI, and `relabelled`: trained again on its own labels (replace-50 of the RELABELLINGS)
     sampled      BINDER with the best of the SAMPLINGS of negatives
     relabelled   BINDER trained on the labels that a `sampled` model has completed, by the best of the RELABELLINGS
+                 (dropped mentions: at RATE_TO_CHOOSE only, with the first seed)
 
 "Best" is chosen by the F1 on dev, with the first seed (of the dropped mentions: at RATE_TO_CHOOSE). All thresholds are
 chosen on dev. Results are written to benchmarks/results/incomplete_labels.json.
@@ -149,7 +150,7 @@ class Experiment:
         }
         self.chosen = {task: {"sampled": sampled[task], "relabelled": relabelled[task]} for task in incomplete}
         self._phase(
-            [Figure("binder", name, task, seed) for task, name in relabelled.items() for seed in self._seeds(task)]
+            [Figure("binder", relabelled[task], task, seed) for task in distant for seed in self.seeds]
             + [
                 Figure(system, variant, task, seed)
                 for system, variant in (("scl-rai", ""), ("plain", ""), ("scl-rai", "relabelled"))
