@@ -30,7 +30,7 @@ HUB = {
     "bge-small-zh": "BAAI/bge-small-zh-v1.5",
 }
 """Encoders by the names that records use."""
-METRICS_FILE, VARIANTS_FILE = "metrics.json", "variants.json"
+METRICS_FILE, VARIANTS_FILE, REPORTS_FILE = "metrics.json", "variants.json", "reports.json"
 ENCODERS = ("mpnet-base", "gte-small")
 
 
@@ -63,6 +63,7 @@ class Run:
     after_key: str = "parts.detector"
     few_shot: FewShot | None = None
     variants: tuple[Variant, ...] = ()
+    with_reports: bool = False  # whether the model is evaluated on test with all measures
 
 
 def add_arguments(parser: argparse.ArgumentParser, encoders: Sequence[str] = ENCODERS) -> None:
@@ -127,7 +128,8 @@ def mean_record(
 
 
 def _metrics_file(run: Run, arguments: argparse.Namespace) -> Path:
-    path: Path = arguments.runs / run.name / (VARIANTS_FILE if run.variants else METRICS_FILE)
+    name = VARIANTS_FILE if run.variants else REPORTS_FILE if run.with_reports else METRICS_FILE
+    path: Path = arguments.runs / run.name / name
     return path
 
 
@@ -148,6 +150,7 @@ def _start(run: Run, arguments: argparse.Namespace) -> subprocess.Popen[bytes]:
         "few_shot": None if few is None else [few.corpus, few.sentences, few.sample],
         "start": model,
         "variants": {one.name: json.loads(one.options) for one in run.variants},
+        "with_reports": run.with_reports,
     }
     with open(arguments.runs / f"{run.name}.log", "wb") as log:
         return subprocess.Popen([sys.executable, __file__, json.dumps(job)], stdout=log, stderr=log)
@@ -164,11 +167,24 @@ def train_one(job: dict[str, Any]) -> None:
         corpus, sentences, sample = job["few_shot"]
         recipe = few_shot(recipe, corpus, job["start"], sentences=sentences, sample=sample)
     model = train(recipe, output=job["output"], data=job["data"], cache=job["cache"])
+    output, data = Path(job["output"]), Path(job["data"])
+    metrics = json.loads((output / METRICS_FILE).read_text("utf-8"))
     if job["variants"]:
-        output = Path(job["output"])
-        metrics = json.loads((output / METRICS_FILE).read_text("utf-8"))
-        metrics["variants"] = evaluate_variants(recipe, model, Path(job["data"]), job["variants"])
+        metrics["variants"] = evaluate_variants(recipe, model, data, job["variants"])
         (output / VARIANTS_FILE).write_text(json.dumps(metrics), "utf-8")
+    if job["with_reports"]:
+        metrics["reports"] = test_reports(recipe, model, data)
+        (output / REPORTS_FILE).write_text(json.dumps(metrics), "utf-8")
+
+
+def test_reports(recipe: Recipe, model: Path, data: Path) -> dict[str, Any]:
+    """All measures of a trained model on the test data, by corpus."""
+    import onoma
+    from onoma.evaluation.runs import run
+    from onoma.training.corpora import load_part
+
+    extractor = onoma.load(model)
+    return {one.name: run(extractor, one).report.to_dict() for one in load_part(recipe.data, data, "test")}
 
 
 def evaluate_variants(recipe: Recipe, model: Path, data: Path, variants: dict[str, dict[str, Any]]) -> dict[str, Any]:

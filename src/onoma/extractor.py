@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -205,6 +206,11 @@ class LazyModel:
                 self._loaded = self._load()
             return self._loaded
 
+    def counts(self) -> dict[str, int]:
+        """What the model counted; nothing if it is not loaded yet."""
+        with self._lock:
+            return {} if self._loaded is None else self._loaded.runtime.counts()
+
     @property
     def config(self) -> ModelConfig:
         """The configuration, for which the model is not loaded."""
@@ -261,6 +267,13 @@ class Extractor:
     def runtime(self) -> Runtime:
         """What runs the model; of several, the last one."""
         return self._models[-1].get().runtime
+
+    def counts(self) -> dict[str, int]:
+        """What the models counted since they were loaded, such as damaged answers of a generator; usually nothing."""
+        total: Counter[str] = Counter()
+        for model in self._models:
+            total.update(model.counts())
+        return dict(total)
 
     def single(self, action: str) -> LoadedModel:
         """The model, for actions that take one model at a time."""

@@ -21,7 +21,7 @@ from onoma.models.hub import EMBEDDED
 from onoma.models.weights import load_weights
 from onoma.training import train
 from onoma.training.recipe import Recipe, load_recipe
-from onoma.training.start import average_with_start, choose_start_share, find_start, freeze_layers, mean_loss
+from onoma.training.start import average_with_start, choose_start_share, find_start, freeze_layers
 from tiny_encoders import tiny_encoder
 from tiny_training import SHORT, metrics_of, suner_recipe
 
@@ -136,20 +136,6 @@ def test_the_best_share_is_chosen_and_sets_weights_and_threshold() -> None:
     average_with_start(runtime, start, 1.0, 0.5)
     assert runtime.model.weight.item() == 1.0
     assert runtime.config.threshold == pytest.approx(0.4 * 0.5**0.25)  # the factor counts for new weights only
-
-
-def test_the_mean_loss_counts_every_window_once() -> None:
-    class Sum(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.weight = nn.Parameter(torch.ones(1))
-
-        def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
-            return {"loss": x.float().mean() * self.weight}
-
-    numbers: Any = list(range(7))
-    found = mean_loss(Sum(), lambda batch: {"x": torch.tensor(batch).numpy()}, numbers, 3)  # type: ignore[arg-type,call-overload]
-    assert found == pytest.approx(3.0)
 
 
 def recipe_for(folder: Path, texts: list[str], **data: Any) -> Recipe:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -33,12 +33,16 @@ DEV_SPLITS = ("dev", "valid", "validation")
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The scores of a model on a corpus and the time it took, which is None for predictions from a file."""
+    """The scores of a model on a corpus and the time it took, which is None for predictions from a file.
+
+    `counts` is what the model counted meanwhile, such as damaged answers of a generator; most models count nothing.
+    """
 
     report: Report
     predicted: Sequence[Sequence[Entity]]
     overlap: Overlap | None = None
     seconds: float | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def documents_per_second(self) -> float | None:
@@ -48,7 +52,7 @@ class Run:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
         speed = {"seconds": self.seconds, "documents_per_second": self.documents_per_second}
-        return {**self.report.to_dict(), "overlap": self.overlap, **speed}
+        return {**self.report.to_dict(), "overlap": self.overlap, **speed, "counts": dict(self.counts)}
 
 
 def render_run(run: Run) -> RenderableType:
@@ -58,7 +62,8 @@ def render_run(run: Run) -> RenderableType:
     if not run.seconds:
         return render(run.report)
     speed = f"{run.overlap} mentions, {run.seconds:.1f} s: {run.documents_per_second:,.1f} documents/s"
-    return Group(render(run.report), speed)
+    counted = ", ".join(f"{name} {count:,}" for name, count in run.counts.items())
+    return Group(render(run.report), *([f"counted by the model: {counted}"] if counted else []), speed)
 
 
 def evaluate(
@@ -94,13 +99,14 @@ def run(
 ) -> Run:
     """Like `evaluate`, but also measure the time; `on_progress` gets the number of documents done so far."""
     overlap = overlap or usual_overlap(corpus)
-    start = time.perf_counter()
+    start, before = time.perf_counter(), model.counts()
     predicted = []
     for entities in predict(model, corpus, threshold=threshold, overlap=overlap, batch_size=batch_size):
         predicted.append(entities)
         on_progress(len(predicted))
     seconds = time.perf_counter() - start
-    return Run(score(corpus, predicted), predicted, overlap, seconds)
+    counts = {name: count - before.get(name, 0) for name, count in model.counts().items()}
+    return Run(score(corpus, predicted), predicted, overlap, seconds, counts)
 
 
 def predict(

@@ -45,7 +45,7 @@ class Coverage:
     def add(self, batch: Batch) -> None:
         """Count a batch."""
         self.documents += len(batch.documents)
-        self.documents_with_a_mention += len(np.unique(batch.document))
+        self.documents_with_a_mention += int(np.count_nonzero(np.bincount(batch.document)))
         self.bytes += sum(_size(document.text) for document in batch.documents)
         self._mentions += np.bincount(batch.label, minlength=len(self.types))
         self._used[batch.entry] = True
@@ -130,7 +130,7 @@ def weak_label(
     name = format or detect(target, writing=True)
     if FORMATS.get(name) is FORMATS["jsonl"] and plain_suffix(target) != ".json":
         with atomic_write_bytes(Path(target)) as file:
-            file.writelines("".join(batch.json_lines()).encode() for batch in counted())
+            file.writelines(b"".join(batch.json_lines()) for batch in counted())
     else:
         write(chain.from_iterable(batch.annotate() for batch in counted()), target, name)
     return coverage

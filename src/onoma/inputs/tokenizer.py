@@ -45,11 +45,13 @@ class WordTokenizer:
         tokenizer.no_truncation()
         tokenizer.encode_special_tokens = True  # a label "[CLS]" is text, not the encoder's first token
         self.tokenizer = tokenizer
+        self.pad = self._special_token("[PAD]", "<pad>")
         special = tokenizer.encode("").ids
+        if len(special) == 1:  # T5 has no first token; padding takes its place, as in front of its decoder
+            special = [self.pad, *special]
         if len(special) != 2:
             raise OnomaError(f"the tokenizer must add one token at each end of a text, it adds {len(special)} in all")
         self.cls, self.sep = special
-        self.pad = self._special_token("[PAD]", "<pad>")
         self.unk = self._special_token("[UNK]", "<unk>")
         self.mask = self._special_token("[MASK]", "<mask>", "[UNK]", "<unk>")  # not all encoders have a mask token
         self._lock = ForkSafeLock()

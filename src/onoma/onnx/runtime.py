@@ -65,6 +65,10 @@ class OnnxRuntime(ABC):
         """How many tokens a batch should have at most."""
         return MAX_BATCH_TOKENS
 
+    def counts(self) -> dict[str, int]:
+        """Nothing is counted."""
+        return {}
+
     @abstractmethod
     def propose(self, batch: Batch, query: Any, floor: float) -> Proposals:
         """The spans whose score reaches `floor`."""

@@ -83,6 +83,9 @@ class Runtime(Protocol):
     def map(self, function: Callable[[T], R], items: Sequence[T]) -> Iterable[R]:
         """Apply a function to items, in several threads if the runtime has them; results in order."""
 
+    def counts(self) -> dict[str, int]:
+        """What the model counted since it was loaded, such as damaged answers of a generator; most models: nothing."""
+
     def with_style(self, corpus: str | None) -> Self:
         """The same model with the annotation style of a corpus it was trained on, if it knows that corpus."""
 
@@ -92,12 +95,13 @@ class System(Protocol):
 
     name: str
     artifacts: tuple[str, ...]  # files of a model folder beyond the usual ones, which are copied with it
+    all_stages: tuple[str, ...]  # of training, with any options; a recipe may have settings for all of them
 
     def parse_options(self, values: Mapping[str, Any]) -> Any:
         """The system's options, checked strictly."""
 
     def stage_names(self, options: Any) -> tuple[str, ...]:
-        """The stages of training, in their order."""
+        """The stages of training that these options lead to, in their order."""
 
     def build(self, config: ModelConfig, folder: Path) -> nn.Module:
         """An untrained PyTorch model of the shape that a configuration describes."""

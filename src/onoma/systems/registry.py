@@ -11,6 +11,8 @@ SYSTEMS = {
     "binder": "onoma.systems.binder:SYSTEM",
     "suner": "onoma.systems.suner:SYSTEM",
     "scl-rai": "onoma.systems.scl_rai:SYSTEM",
+    "nerco": "onoma.systems.nerco:SYSTEM",
+    "punifiedner": "onoma.systems.punifiedner:SYSTEM",
 }
 """Name -> module and object, which are imported when the system is used."""
 

@@ -86,7 +86,7 @@ def gold_rows(examples: Sequence[Example], types: Integers) -> Integers:
     return rows.astype(np.int64)
 
 
-def masked_rows(examples: Sequence[Example]) -> Arrays:
+def masked_rows(examples: Sequence[Example]) -> dict[str, Integers]:
     """The argument `masked` of a model, if examples have such spans: rows (window, first word, last word)."""
     rows = [np.insert(e.masked, 0, window, axis=1) for window, e in enumerate(examples) if e.masked is not None]
     return {"masked": np.concatenate(rows).astype(np.int64)} if rows else {}

@@ -133,7 +133,7 @@ class Recipe(_Strict):
     system: str
     encoder: str = ""  # that of `start` if empty, and so are tokenizer and options
     start: str | None = None  # a trained or exported model to start from, or "embedded"
-    parts: dict[str, str] = {}  # trained parts of other models: name of the part -> model folder
+    parts: dict[str, str | list[str]] = {}  # what a system takes from elsewhere: name of the part -> file or folder
     seed: int = Field(default=0, ge=0, lt=2**32)
     max_tokens: int = Field(default=256, ge=130)
     overlap: NonNegativeInt = 16
@@ -164,6 +164,13 @@ class Recipe(_Strict):
         """The options of the system, checked."""
         return get_system(self.system).parse_options(self.options)
 
+    def part(self, name: str) -> str:
+        """The only file or folder of a part."""
+        path = self.parts[name]
+        if isinstance(path, str):
+            return path
+        raise OnomaError(f"parts.{name} must be one file or folder, got {len(path)}. Fix: name a single one")
+
     def stage_names(self) -> tuple[str, ...]:
         """The stages of this run, in their order."""
         return get_system(self.system).stage_names(self.system_options())
@@ -174,7 +181,8 @@ class Recipe(_Strict):
             raise OnomaError("the recipe names no encoder. Fix: give 'encoder', or a model to 'start' from")
         if self.start is None and (self.training.start_share or self.training.threshold_from == "start"):
             raise OnomaError("the recipe uses weights or thresholds of a start. Fix: give 'start', such as 'embedded'")
-        names = self.stage_names()
+        self.system_options()
+        names = get_system(self.system).all_stages
         for name in self.stages:
             if name not in names:
                 raise OnomaError(f"there is no stage {name!r}; the stages are: {', '.join(names)}")

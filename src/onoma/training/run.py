@@ -27,7 +27,6 @@ import yaml
 from transformers import EarlyStoppingCallback, TrainerCallback, set_seed
 from transformers.utils import logging as transformers_logging
 
-from onoma.data.corpora import relabel
 from onoma.entities import Corpus
 from onoma.errors import OnomaError
 from onoma.evaluation.candidates import EvaluationSet, mean_scores
@@ -42,8 +41,9 @@ from onoma.systems.registry import get_system
 from onoma.training.callbacks import BestWeights
 from onoma.training.card import write_card
 from onoma.training.corpora import join_for_windows, load_part
+from onoma.training.development import development_examples, mean_loss
 from onoma.training.example_cache import prepare_data
-from onoma.training.examples import Example, make_examples
+from onoma.training.examples import Example
 from onoma.training.progress import ProgressReporter, report_finished
 from onoma.training.recipe import Recipe, TrainingRecipe, load_recipe
 from onoma.training.samplers import BucketedSampler
@@ -55,9 +55,9 @@ from onoma.training.start import (
     complete_recipe,
     continue_start,
     copy_weights,
+    find_parts,
     find_start,
     freeze_layers,
-    mean_loss,
     translated_types,
     uncalibrated,
 )
@@ -84,6 +84,7 @@ def train(
     start = find_start(recipe, Path(data))
     if start is not None:
         recipe = complete_recipe(recipe, start)
+    recipe = find_parts(recipe, Path(data))
     training = get_system(recipe.system).training()
     unknown = sorted(recipe.parts.keys() - set(training.parts))
     if unknown:
@@ -207,7 +208,7 @@ def _train_stages(training: Training, runtime: Any, data: TrainingData, output: 
         freeze_layers(runtime.model, data.recipe.stage_training(stage.name).frozen_layers)
         trained[stage.name] = _train_stage(data, stage, runtime.model, output)
     if settings.start_share == "dev":
-        quality = partial(_quality, runtime, data, stage, _development_examples(data, runtime))
+        quality = partial(_quality, runtime, data, stage, development_examples(data, runtime))
         trained[stage.name]["start_share"] = choose_start_share(runtime, first, quality, factor)
     elif settings.threshold_from == "start" or settings.start_share:
         average_with_start(runtime, first, settings.start_share, factor)
@@ -219,23 +220,6 @@ def _quality(runtime: Any, data: TrainingData, stage: Stage, examples: list[Exam
     enough = sum(len(example.gold) for example in examples) >= FEWEST_MENTIONS
     f1 = mean_scores(data.development, runtime)["f1"] if enough else 0.0
     return f1, -mean_loss(runtime.model, stage.collator, examples, data.recipe.training.batch_size)
-
-
-def _development_examples(data: TrainingData, runtime: Any) -> list[Example]:
-    """The development data as training examples; types that were not trained on are left out."""
-    numbers = {name: number for number, name in enumerate(runtime.config.types)}
-    known = [
-        {kind.name: kind if kind.name in numbers else None for kind in one.corpus.types} for one in data.development
-    ]
-    examples, _ = make_examples(
-        [relabel(one.corpus, types) for one, types in zip(data.development, known, strict=True)],
-        numbers,
-        runtime.tokenizer,
-        max_tokens=data.recipe.max_tokens,
-        overlap=data.recipe.overlap,
-        drop_empty=False,
-    )
-    return examples
 
 
 def _train_stage(data: TrainingData, stage: Stage, model: Any, output: Path) -> dict[str, Any]:

@@ -47,7 +47,7 @@ class TrainingData:
 class Training(Protocol):
     """How a system is trained."""
 
-    parts: tuple[str, ...]  # trained parts of other models that a recipe may take over
+    parts: tuple[str, ...]  # what a recipe may take from elsewhere, such as a trained part of another model
 
     def new(self, recipe: Recipe, types: Sequence[EntityType], tokenizer_folder: Path) -> Any:
         """A runtime with an untrained model on its pretrained encoder."""

@@ -6,6 +6,7 @@ System, encoder, tokenizer, options and calibration are those of the start, so t
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
@@ -26,12 +27,9 @@ from onoma.models.hub import EMBEDDED
 from onoma.models.weights import load_model
 from onoma.systems.blocks.families import layer_names
 from onoma.systems.registry import get_system
-from onoma.training.collation import Collator
 from onoma.training.corpora import load_part
-from onoma.training.examples import Example
 from onoma.training.recipe import EMBEDDED_MODEL, Recipe, open_start
 from onoma.training.stages import Training
-from onoma.training.trainer import to_device
 
 Weights = dict[str, Tensor]
 SHARES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
@@ -60,6 +58,18 @@ def find_start(recipe: Recipe, data: Path) -> ModelFolder | None:
     if not (folder.has(WEIGHTS_FILE) or folder.has(ONNX_FILE)):
         raise OnomaError(f"{folder.path} has neither {WEIGHTS_FILE} nor {ONNX_FILE}. Fix: get the model again")
     return replace(folder, config=replace(config, options=config.options | recipe.options))
+
+
+def find_parts(recipe: Recipe, data: Path) -> Recipe:
+    """The recipe with the files of its parts: paths are relative to this folder, or else to that of the data."""
+
+    def find(path: str) -> str:
+        return str(data / path) if not os.path.exists(path) and (data / path).exists() else path
+
+    found = {
+        name: find(one) if isinstance(one, str) else [find(each) for each in one] for name, one in recipe.parts.items()
+    }
+    return recipe.model_copy(update={"parts": found})
 
 
 def _choose_route(folder: RoutedFolder, recipe: Recipe, data: Path) -> ModelFolder:
@@ -171,16 +181,6 @@ def choose_start_share(
 
 
 @torch.inference_mode()
-def mean_loss(model: nn.Module, collator: Collator, examples: Sequence[Example], batch_size: int) -> float:
-    """The mean loss of a model over windows."""
-    model.eval()
-    device, total = next(model.parameters()).device, 0.0
-    for first in range(0, len(examples), batch_size):
-        batch = examples[first : first + batch_size]
-        total += len(batch) * float(model(**to_device(collator(batch), device))["loss"])
-    return total / max(len(examples), 1)
-
-
 def freeze_layers(model: nn.Module, layers: int | Literal["half"]) -> None:
     """Exclude the embeddings and some lower layers of all encoders from training."""
     if not layers:

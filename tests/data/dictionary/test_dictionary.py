@@ -189,7 +189,7 @@ def test_json_lines_are_those_of_the_format(
     made, path = Dictionary(given), tmp_path_factory.mktemp("lines") / "out.jsonl"
     write(made.label(documents), path)
     lines = [line for batch in made.label_batches(documents) for line in batch.json_lines()]
-    assert "".join(lines) == path.read_text("utf-8")
+    assert b"".join(lines) == path.read_bytes()
 
 
 def test_dictionaries_are_loaded_from_several_files(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from os import PathLike
 from typing import TypedDict, TypeVar, Unpack, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from onoma.data.dictionary.entries import AnyPath, Entry, read_entries
 from onoma.data.dictionary.folding import Folding
@@ -55,53 +56,57 @@ class Batch:
         labels = map(self.types.__getitem__, self.label.tolist())
         return self._by_document(list(zip(self.start.tolist(), self.end.tolist(), labels, strict=True)))
 
-    def _by_document(self, rows: list[T]) -> Iterator[list[T]]:
-        edges = np.searchsorted(self.document, np.arange(len(self.documents) + 1)).tolist()
-        return (rows[first:end] for first, end in pairwise(edges))
+    def _by_document(self, parts: list[T], per_mention: int = 1) -> Iterator[list[T]]:
+        edges = np.searchsorted(self.document, np.arange(len(self.documents) + 1)) * per_mention
+        return (parts[first:end] for first, end in pairwise(edges.tolist()))
 
     def annotate(self) -> Iterator[Document]:
         """The documents with these mentions as their only entities; of other fields, they keep words and identifier."""
         for document, spans in zip(self.documents, self.spans(), strict=True):
             yield Document.from_spans(document.text, spans, words=document.words, id=document.id)
 
-    def json_lines(self) -> Iterator[str]:
+    def json_lines(self) -> Iterator[bytes]:
         """The lines that the format jsonl writes for `annotate()`, several times as fast."""
-        names = [f', "label": {quote(name)}}}' for name in self.types]
-        starts, ends = _formatted('{"start": ', self.start), _formatted(', "end": ', self.end)
-        labels = map(names.__getitem__, self.label.tolist())
-        mentions = list(map("".join, zip(starts, ends, labels, strict=True)))
-        texts = _escaped([document.text for document in self.documents])
-        for document, text, found in zip(self.documents, texts, self._by_document(mentions), strict=True):
+        names = np.array([f', "label": {quote(name)}}}'.encode() for name in self.types], object)
+        columns = _formatted(b', {"start": ', self.start), _formatted(b', "end": ', self.end), names[self.label]
+        parts = np.stack(columns, axis=1).ravel().tolist()
+        texts = _escaped([document.text.encode() for document in self.documents])
+        for document, text, mentions in zip(self.documents, texts, self._by_document(parts, len(columns)), strict=True):
             number = "" if document.id is None else f'"id": {json.dumps(document.id, ensure_ascii=False)}, '
             words = "" if document.words is None else f', "words": {json.dumps(document.words)}'
-            yield f'{{{number}"text": "{text}", "entities": [{", ".join(found)}]{words}}}\n'
+            entities = b"".join(mentions)[2:]  # without the comma before the first one
+            yield b'{%b"text": "%b", "entities": [%b]%b}\n' % (number.encode(), text, entities, words.encode())
 
 
-def _formatted(prefix: str, numbers: Integers) -> Iterable[str]:
+def _formatted(prefix: bytes, numbers: Integers) -> NDArray[np.object_]:
     """A prefix and a number each; numbers are usually small, so that few different texts have to be made."""
     if numbers.max(initial=0) >= FORMATTED:
-        return (f"{prefix}{number}" for number in numbers.tolist())
-    return map(_small_numbers(prefix).__getitem__, numbers.tolist())
+        return _with_prefix(prefix, numbers.tolist())
+    return _small_numbers(prefix)[numbers]
 
 
 @lru_cache(maxsize=2)
-def _small_numbers(prefix: str) -> list[str]:
-    return [f"{prefix}{number}" for number in range(FORMATTED)]
+def _small_numbers(prefix: bytes) -> NDArray[np.object_]:
+    return _with_prefix(prefix, range(FORMATTED))
 
 
-def _escaped(texts: list[str]) -> list[str]:
-    """The texts as they stand in JSON strings: most have nothing but quotes and backslashes to escape."""
-    joined = "\n".join(texts)
-    codes = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), np.uint32)
-    breaks = np.cumsum([len(text) + 1 for text in texts]) - 1
-    controls = np.setdiff1d(np.flatnonzero(codes < ord(" ")), breaks, assume_unique=True)
-    others = np.unique(np.searchsorted(breaks, controls)).tolist()  # texts with line breaks, tabs and the like
-    if others:
+def _with_prefix(prefix: bytes, numbers: Iterable[int]) -> NDArray[np.object_]:
+    return np.array([b"%b%d" % (prefix, number) for number in numbers], object)
+
+
+def _escaped(texts: list[bytes]) -> list[bytes]:
+    """Texts in UTF-8 as they stand in JSON strings: most have nothing but quotes and backslashes to escape."""
+    joined = b"\n".join(texts)
+    controls = np.flatnonzero(np.frombuffer(joined, np.uint8) < ord(" "))
+    others: list[int] = []  # texts with line breaks, tabs and the like
+    if len(controls) >= len(texts):
+        breaks = np.cumsum([len(text) + 1 for text in texts]) - 1
+        others = np.unique(np.searchsorted(breaks, np.setdiff1d(controls, breaks, assume_unique=True))).tolist()
         taken = set(others)
-        joined = "\n".join(["" if place in taken else text for place, text in enumerate(texts)])
-    escaped = joined.replace("\\", "\\\\").replace('"', '\\"').split("\n")
+        joined = b"\n".join([b"" if place in taken else text for place, text in enumerate(texts)])
+    escaped = joined.replace(b"\\", b"\\\\").replace(b'"', b'\\"').split(b"\n")
     for place in others:
-        escaped[place] = quote(texts[place])[1:-1]
+        escaped[place] = quote(texts[place].decode())[1:-1].encode()
     return escaped
 
 

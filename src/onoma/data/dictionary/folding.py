@@ -17,7 +17,9 @@ _CODE_POINTS = 0x110000
 _FOLDED = 0x1F000
 """Characters from here on have neither case nor width."""
 _VOICED = ("\u3099", "\u309a")
-_EXPANDS = 128  # a bit beside the kinds of characters
+_KINDS = np.uint32(24)
+"""A character is one number: its code point, its kinds from this bit on, and the highest bit if more follow."""
+_CODE, _EXPANDS = np.uint32((1 << 24) - 1), np.uint32(1 << 31)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,11 +31,8 @@ class Folded:
 
     codes: Codes
     kinds: Kinds
+    original_kinds: Kinds  # without additional characters
     additional: Positions
-
-    def original_kinds(self) -> Kinds:
-        """The kinds of the characters of the original text."""
-        return np.delete(self.kinds, self.additional) if len(self.additional) else self.kinds
 
     def places(self, positions: Positions) -> Positions:
         """Where positions of the original text are in the folded one."""
@@ -43,12 +42,11 @@ class Folded:
     def originals(self, places: Positions) -> tuple[Positions, Booleans]:
         """Which positions of the original text these are, and whether they lie between characters of it."""
         count = np.searchsorted(self.additional, places)
-        return places - count, ~np.isin(places, self.additional)
+        return places - count, np.append(self.additional, -1).take(count) != places
 
 
 class _Tables(NamedTuple):
     first: NDArray[np.uint32]  # what each character becomes, or the first of the characters that it becomes
-    kinds: Kinds  # of that character; the bit _EXPANDS if there are more
     rest: dict[int, tuple[int, ...]]
 
 
@@ -65,35 +63,44 @@ class Folding:
         >>> "".join(map(chr, folded.codes)), folded.additional.tolist()
         ('grösse', [4])
         """
-        first, table, rest = self._tables
+        first, rest = self._tables
         codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32).astype(np.intp)
-        folded, kinds = first.take(codes), table.take(codes)
-        rows = np.flatnonzero(kinds >= _EXPANDS)
+        folded = first.take(codes)
+        rows = np.flatnonzero(folded >= _EXPANDS)
+        folded[rows] -= _EXPANDS
+        kinds = _kinds(folded)
         if not len(rows):
-            return Folded(folded, kinds, rows)
-        kinds[rows] &= ~np.uint8(_EXPANDS)
+            return Folded(folded & _CODE, kinds, kinds, rows)
         more = [rest[code] for code in codes[rows].tolist()]
         after = np.repeat(rows + 1, list(map(len, more)))
-        extra = np.array(list(chain.from_iterable(more)), np.uint32)
-        additional = after + np.arange(len(after))
-        return Folded(np.insert(folded, after, extra), np.insert(kinds, after, kinds_of(extra)), additional)
+        folded = np.insert(folded, after, _characters(np.array(list(chain.from_iterable(more)), np.uint32)))
+        return Folded(folded & _CODE, _kinds(folded), kinds, after + np.arange(len(after)))
+
+
+def _characters(codes: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    return codes | kinds_of(codes).astype(np.uint32) << _KINDS
+
+
+def _kinds(characters: NDArray[np.uint32]) -> Kinds:
+    return (characters >> _KINDS).astype(np.uint8)
 
 
 @lru_cache(maxsize=4)
 def _tables(case: bool, width: bool) -> _Tables:
     kinds = character_kinds()
-    first, table = np.arange(_CODE_POINTS, dtype=np.uint32), kinds.copy()
+    first = np.arange(_CODE_POINTS, dtype=np.uint32)
     rest: dict[int, tuple[int, ...]] = {}
     for code in range(_FOLDED):
         one = chr(code)
         folded = _fold_character(one, case, width)
         if folded == one or not (kinds[code] == kinds[ord(folded[0])] or folded in _VOICED):
             continue  # other foldings would move the edges of words
-        first[code], table[code] = ord(folded[0]), kinds[ord(folded[0])]
+        first[code] = ord(folded[0])
         if len(folded) > 1:
-            table[code] |= _EXPANDS
             rest[code] = tuple(map(ord, folded[1:]))
-    return _Tables(first, table, rest)
+    first = _characters(first)
+    first[list(rest)] |= _EXPANDS
+    return _Tables(first, rest)
 
 
 def _fold_character(one: str, case: bool, width: bool) -> str:

@@ -39,23 +39,16 @@ def find_spans(
 ) -> Spans:
     """All mentions in a text, which is made of documents that end at `ends`, each followed by a line break."""
     folded = folding.fold(text)
-    pieces, kinds = Pieces.cut(folded), folded.original_kinds()
-    found = table.index.find(pieces, np.searchsorted(pieces.start, folded.places(ends)))
+    pieces, kinds = Pieces.cut(folded, ends), folded.original_kinds
+    found = table.index.find(pieces)
     start, starts_exactly = folded.originals(pieces.start[found.first])
     end, ends_exactly = folded.originals(pieces.end[found.last])
-    rows = np.flatnonzero(starts_exactly & ends_exactly & _is_used(table, found.phrase))
+    rows = np.flatnonzero(starts_exactly & ends_exactly & table.used[found.phrase])
     rows = rows[_at_words(text, kinds, start[rows], end[rows], words)]
     start, end, phrase = start[rows], end[rows], found.phrase[rows]
     rows, entry = table.entries.expand(phrase)
     spans = Spans(start[rows], end[rows], entry, table.label[entry])
     return spans if table.rules is None else _apply_rules(spans, start, end, phrase, kinds, table, table.rules)
-
-
-def _is_used(table: EntryTable, phrase: Integers) -> Booleans:
-    used = table.entries.edges[phrase] < table.entries.edges[phrase + 1]
-    if table.rules is not None:
-        used |= table.rules.edges[phrase] < table.rules.edges[phrase + 1]
-    return used
 
 
 def _at_words(text: str, kinds: Kinds, start: Integers, end: Integers, words: SourceWords | None) -> Booleans:
@@ -89,23 +82,26 @@ def _among(place: Integers, rule: Integers, context_place: Integers, context_rul
 def longest_first(spans: Spans) -> Spans:
     """The spans that stay, sorted: longer ones before shorter ones, and of equally long ones the first.
 
-    Spans that touch each other, directly or through others, form a group. The best one of each group stays, with all of
-    its labels, and those that overlap it are removed; what is left forms new groups. Most groups are small, so that few
-    rounds are enough; what is left then is resolved one by one.
+    Spans that touch each other, directly or through others, form a group. Most spans are alone in theirs and stay. The
+    best one of each other group stays, with all of its labels, and those that overlap it are removed; what is left
+    forms new groups. Most groups are small, so that few rounds are enough; what is left then is resolved one by one.
     """
     spans = spans.take(_sorted_rows(spans))
-    rows, kept = np.arange(len(spans.start)), []
+    is_first = _first_of_groups(spans.start, spans.end)
+    alone = is_first & np.append(is_first[1:], True)
+    rows, kept = np.flatnonzero(~alone), [np.flatnonzero(alone)]
     for _ in range(ROUNDS):
         if not len(rows):
             break
         start, end = spans.start[rows], spans.end[rows]
-        group = _groups(start, end)
-        order = np.lexsort((start, start - end, group))
-        best = order[np.searchsorted(group[order], np.arange(group[-1] + 1))][group]
+        is_first = _first_of_groups(start, end)
+        group = np.cumsum(is_first) - 1
+        best = np.lexsort((start, start - end, group))[is_first][group]
         kept.append(rows[(start == start[best]) & (end == end[best])])
         rows = rows[(end <= start[best]) | (start >= end[best])]
-    start, end = spans.start[rows], spans.end[rows]
-    kept.append(rows[resolve_overlaps(start, end, spans.label[rows] + 1, end - start, several_labels=True)])
+    if len(rows):
+        start, end = spans.start[rows], spans.end[rows]
+        kept.append(rows[resolve_overlaps(start, end, spans.label[rows] + 1, end - start, several_labels=True)])
     return spans.take(np.sort(np.concatenate(kept)))
 
 
@@ -118,8 +114,8 @@ def _sorted_rows(spans: Spans) -> Integers:
     return np.argsort((start * widths + (end - start)) * labels + label + 1, kind="stable")
 
 
-def _groups(start: Integers, end: Integers) -> Integers:
-    """The number of the group of each span; spans are sorted by their start."""
-    is_first = np.zeros(len(start), np.int64)
+def _first_of_groups(start: Integers, end: Integers) -> Booleans:
+    """Whether each span is the first one of its group; spans are sorted by their start."""
+    is_first = np.ones(len(start), np.bool_)
     is_first[1:] = start[1:] >= np.maximum.accumulate(end)[:-1]
-    return np.cumsum(is_first)
+    return is_first

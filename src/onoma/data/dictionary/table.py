@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from onoma.data.dictionary.entries import Entry
 from onoma.data.dictionary.folding import Folding
@@ -39,9 +40,14 @@ class Grouped:
         counts = np.bincount(group, minlength=groups)
         return cls(np.concatenate([[0], np.cumsum(counts)]), values[np.argsort(group, kind="stable")])
 
+    def is_filled(self) -> NDArray[np.bool_]:
+        """Whether each group has a value."""
+        return self.edges[:-1] < self.edges[1:]
+
     def expand(self, groups: Integers) -> tuple[Integers, Integers]:
         """All values of some groups, and the row of the group of each."""
-        first, counts = self.edges[groups], self.edges[groups + 1] - self.edges[groups]
+        first = self.edges[groups]
+        counts = self.edges[groups + 1] - first
         rows = np.repeat(np.arange(len(groups)), counts)
         within = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
         return rows, self.values[first[rows] + within]
@@ -60,10 +66,11 @@ class _Columns:
     def read(self, entries: Iterable[Entry]) -> Iterator[str]:
         before, after = self.general
         types = self.types
+        general_before, general_after = self._rule(before), self._rule(after)  # those of most entries
         for text, type, not_before, not_after in entries:
             self.label.append(types.setdefault(type, len(types)))
-            self.not_before.append(self._rule(not_before + before))
-            self.not_after.append(self._rule(not_after + after))
+            self.not_before.append(self._rule(not_before + before) if not_before else general_before)
+            self.not_after.append(self._rule(not_after + after) if not_after else general_after)
             if len(text) > self.longest:
                 self.longest = len(text)
                 if self.longest > MAX_CHARACTERS:
@@ -102,6 +109,7 @@ class EntryTable:
     not_before: Integers  # the rule of each entry
     not_after: Integers
     rules: Grouped | None  # of each phrase that is a context; None if there are no rules
+    used: NDArray[np.bool_]  # whether each phrase has entries or rules
 
     @classmethod
     def build(
@@ -128,17 +136,20 @@ class EntryTable:
         hiding = hiding[hiding >= index.single]  # nothing is inside a single word
         every = np.concatenate([phrase[rows], hiding])
         nothing, known = np.full(len(hiding), NO_RULE), contexts >= 0
+        of_phrase = Grouped.by(every, np.arange(len(every)), index.size)
+        rules = Grouped.by(contexts[known], columns.rule_of_context()[known], index.size) if known.any() else None
         return cls(
             index,
             tuple(columns.types),
             len(rows),
             len(unclear),
             columns.longest,
-            Grouped.by(every, np.arange(len(every)), index.size),
+            of_phrase,
             np.concatenate([label[rows], np.full(len(hiding), NOT_LABELLED)]),
             np.concatenate([np.array(columns.not_before, np.int64)[rows], nothing]),
             np.concatenate([np.array(columns.not_after, np.int64)[rows], nothing]),
-            Grouped.by(contexts[known], columns.rule_of_context()[known], index.size) if known.any() else None,
+            rules,
+            of_phrase.is_filled() if rules is None else of_phrase.is_filled() | rules.is_filled(),
         )
 
 

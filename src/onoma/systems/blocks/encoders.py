@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from tokenizers import Tokenizer
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModel, AutoTokenizer
+from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, AutoTokenizer
 from transformers.utils import logging as transformers_logging
 
 from onoma.errors import OnomaError
@@ -25,6 +25,7 @@ from onoma.systems.blocks.transformer import Transformer
 
 ENCODER_FOLDER = "encoder"
 GET_AN_ENCODER = "give a folder with config.json, the weights and the tokenizer of an encoder"
+T5_FAMILY = ("t5", "mt5", "umt5")
 
 _NO_CODE = {"trust_remote_code": False}
 """For everything that transformers loads: without it, it asks on stdin whether to run Python files of the folder."""
@@ -33,16 +34,44 @@ _NO_CODE = {"trust_remote_code": False}
 def load_encoder(name: str | os.PathLike[str]) -> nn.Module:
     """The pretrained encoder of a hub name or folder, without its pooling layer."""
     with _loading_errors(name), quiet_loading():
-        return _without_pooler(AutoModel.from_pretrained(name, dtype=torch.float32, **_NO_CODE))
+        encoder = AutoModel.from_pretrained(name, dtype=torch.float32, **_NO_CODE)
+        if encoder.config.is_encoder_decoder:
+            raise OnomaError(
+                f"{str(name)!r} is an encoder with a decoder, which only the system punifiedner uses. "
+                f"Fix: {GET_AN_ENCODER}"
+            )
+        return _without_pooler(encoder)
+
+
+def load_t5(name: str | os.PathLike[str]) -> nn.Module:
+    """The pretrained T5 of a hub name or folder, with its decoder."""
+    with _loading_errors(name), quiet_loading():
+        config = AutoConfig.from_pretrained(name, **_NO_CODE)
+        if config.model_type not in T5_FAMILY:
+            raise OnomaError(
+                f"{str(name)!r} is of the type {config.model_type!r}, but punifiedner needs an encoder with a decoder. "
+                "Fix: give a T5, such as google/flan-t5-small"
+            )
+        t5: nn.Module = AutoModelForSeq2SeqLM.from_pretrained(name, dtype=torch.float32, **_NO_CODE)
+        return t5
 
 
 def empty_encoder(folder: str | os.PathLike[str]) -> nn.Module:
     """An untrained encoder of the architecture that a model folder describes."""
+    return _without_pooler(_empty(folder, AutoModel))
+
+
+def empty_t5(folder: str | os.PathLike[str]) -> nn.Module:
+    """An untrained T5 of the architecture that a model folder describes."""
+    t5: nn.Module = _empty(folder, AutoModelForSeq2SeqLM)
+    return t5
+
+
+def _empty(folder: str | os.PathLike[str], kind: Any) -> Any:
     path = Path(folder) / ENCODER_FOLDER
     with _loading_errors(path, "save or download the model again"), quiet_loading():
         require_storage(path / "config.json")
-        config = AutoConfig.from_pretrained(path, **_NO_CODE)
-        return _without_pooler(AutoModel.from_config(config, **_NO_CODE))  # type: ignore[no-untyped-call]
+        return kind.from_config(AutoConfig.from_pretrained(path, **_NO_CODE), **_NO_CODE)
 
 
 def save_tokenizer(encoder_name: str, folder: str | os.PathLike[str]) -> None:

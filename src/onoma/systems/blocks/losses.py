@@ -82,13 +82,15 @@ def supervised_contrastive_loss(
     *,
     anchors: Tensor | None = None,
     positive_in_denominator: bool = True,
+    by_class: bool = False,
 ) -> Tensor:
     """Instances of one label attract each other and repel others (Khosla et al., 2020; SCL-RAI, equations 8 and 9):
 
         loss = mean over anchors i of  1 / (N_i - 1) Σ_(j ≠ i, same label) -log( exp(s_ij) / Σ_n exp(s_in) )
 
     with cosine similarities s divided by the temperature. n runs over the instances of other labels and, with
-    `positive_in_denominator`, over j. Instances without another one of their label are no anchors.
+    `positive_in_denominator`, over j. Instances without another one of their label are no anchors. With `by_class`, the
+    loss is the mean over the anchors of each label, summed over labels (NerCo, equation 1).
 
     Args:
         vectors: (instances, size).
@@ -105,7 +107,11 @@ def supervised_contrastive_loss(
     counts = positives.sum(1)
     per_anchor = log_ratio.masked_fill(~positives, 0.0).sum(1) / counts.clamp(min=1)
     chosen = (counts > 0) & (same.sum(1) < len(labels))
-    return _masked_mean(per_anchor, chosen if anchors is None else chosen & anchors)
+    chosen = chosen if anchors is None else chosen & anchors
+    if not by_class:
+        return _masked_mean(per_anchor, chosen)
+    of_class = (same & chosen).sum(1).clamp(min=1)  # anchors of the own label
+    return (per_anchor / of_class).masked_fill(~chosen, 0.0).sum()
 
 
 def _masked_mean(values: Tensor, mask: Tensor) -> Tensor:

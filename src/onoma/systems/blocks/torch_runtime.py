@@ -31,27 +31,20 @@ MAX_BATCH_TOKENS = 16_384
 """Tokens of a batch, padding included."""
 
 
-class TorchRuntime(ABC):
-    """A trained model run by PyTorch, in bfloat16 on GPUs.
-
-    Without a `cache`, types are encoded every time they are asked for: in training, weights change.
-    """
+class LoadedTorchModel:
+    """A trained model run by PyTorch, in bfloat16 on GPUs."""
 
     backend = "torch"
     workers = 1
     labels: frozenset[str] | None = None
 
-    def __init__(
-        self, model: Any, config: ModelConfig, tokenizer: WordTokenizer, cache: TypeCache | None = None
-    ) -> None:
-        self.model, self.config, self.tokenizer, self.cache = model, config, tokenizer, cache
+    def __init__(self, model: Any, config: ModelConfig, tokenizer: WordTokenizer) -> None:
+        self.model, self.config, self.tokenizer = model, config, tokenizer
 
     @classmethod
     def load(cls, folder: ModelFolder, settings: RuntimeSettings) -> Self:
         """Load a model folder."""
-        model = load_model(folder, settings.device)
-        path = None if settings.cache_dir is None else Path(settings.cache_dir) / folder.digest(cls.backend)
-        return cls(model, folder.config, WordTokenizer.load(folder.path), TypeCache(path))
+        return cls(load_model(folder, settings.device), folder.config, WordTokenizer.load(folder.path))
 
     def check(self) -> None:
         """Check that the encoder can read every token of the tokenizer, and windows of full length."""
@@ -76,6 +69,50 @@ class TorchRuntime(ABC):
         """How many tokens a batch should have at most."""
         return MAX_BATCH_TOKENS
 
+    def counts(self) -> dict[str, int]:
+        """Nothing is counted."""
+        return {}
+
+    def artifacts(self) -> dict[str, bytes]:
+        """Files of the model folder beyond the usual ones."""
+        return {}
+
+    def autocast(self) -> torch.autocast:
+        """bfloat16 on GPUs, float32 elsewhere."""
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda")
+
+    def eval(self) -> None:
+        """Turn dropout off; the check comes first, because `eval` visits all modules."""
+        if self.model.training:
+            self.model.eval()
+
+    def copy(self, arrays: Sequence[NDArray[np.int64]]) -> list[Tensor]:
+        """Arrays on the device, by a single copy, because each copy has a fixed cost."""
+        together = torch.as_tensor(np.concatenate([array.ravel() for array in arrays]), device=self.device)
+        parts = torch.split(together, [array.size for array in arrays])
+        return [part.view(array.shape) for part, array in zip(parts, arrays, strict=True)]
+
+
+class TorchRuntime(LoadedTorchModel, ABC):
+    """A trained model that compares texts with encoded types.
+
+    Without a `cache`, types are encoded every time they are asked for: in training, weights change.
+    """
+
+    def __init__(
+        self, model: Any, config: ModelConfig, tokenizer: WordTokenizer, cache: TypeCache | None = None
+    ) -> None:
+        super().__init__(model, config, tokenizer)
+        self.cache = cache
+
+    @classmethod
+    def load(cls, folder: ModelFolder, settings: RuntimeSettings) -> Self:
+        """Load a model folder."""
+        runtime = super().load(folder, settings)
+        path = None if settings.cache_dir is None else Path(settings.cache_dir) / folder.digest(cls.backend)
+        runtime.cache = TypeCache(path)
+        return runtime
+
     def ask(self, types: Sequence[EntityType], examples: Sequence[Sequence[MarkedText]] = ()) -> Any:
         """One row per type, from the cache or encoded."""
         refuse_examples(examples, self.config)
@@ -96,22 +133,3 @@ class TorchRuntime(ABC):
     @abstractmethod
     def encode_types(self, types: Sequence[EntityType]) -> NDArray[np.float32]:
         """One row per type."""
-
-    def artifacts(self) -> dict[str, bytes]:
-        """Files of the model folder beyond the usual ones."""
-        return {}
-
-    def autocast(self) -> torch.autocast:
-        """bfloat16 on GPUs, float32 elsewhere."""
-        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda")
-
-    def eval(self) -> None:
-        """Turn dropout off; the check comes first, because `eval` visits all modules."""
-        if self.model.training:
-            self.model.eval()
-
-    def copy(self, arrays: Sequence[NDArray[np.int64]]) -> list[Tensor]:
-        """Arrays on the device, by a single copy, because each copy has a fixed cost."""
-        together = torch.as_tensor(np.concatenate([array.ravel() for array in arrays]), device=self.device)
-        parts = torch.split(together, [array.size for array in arrays])
-        return [part.view(array.shape) for part, array in zip(parts, arrays, strict=True)]

@@ -52,7 +52,7 @@ class SunerTraining:
         tokenizer = WordTokenizer.load(tokenizer_folder)
         model.initialize_markers(tokenizer.mask)
         if "detector" in recipe.parts:
-            load_detector(model, recipe.parts["detector"])
+            load_detector(model, recipe.part("detector"))
         device = "cuda" if torch.cuda.is_available() else "cpu"
         return TorchSuner(model.to(device), recipe.model_config_for(types, asdict(options)), tokenizer)
 
@@ -88,7 +88,7 @@ class SunerTraining:
         """The corpora whose names the detector knows: those of this training, or of the one that it comes from."""
         recipe, names = data.recipe, list(data.corpora)
         if "detector" in recipe.parts:
-            names = list(open_single(recipe.parts["detector"], "take the detector of").config.datasets)
+            names = list(open_single(recipe.part("detector"), "take the detector of").config.datasets)
         longest = max((len(dataset_prefix(name, runtime.tokenizer)) for name in names), default=0)
         most = runtime.model.transformer.max_positions
         if recipe.max_tokens + longest > most:
