@@ -192,6 +192,19 @@ def test_json_lines_are_those_of_the_format(
     assert b"".join(lines) == path.read_bytes()
 
 
+def test_json_lines_of_long_documents_are_those_of_the_format(tmp_path: Path) -> None:
+    made, path = Dictionary(entries(city=["Oslo"])), tmp_path / "out.jsonl"
+    documents = [Document("Oslo " + "a " * dictionary.FORMATTED + "Oslo"), Document("in\tOslo"), Document("a")]
+    write(made.label(documents), path)
+    assert b"".join(line for batch in made.label_batches(documents) for line in batch.json_lines()) == path.read_bytes()
+
+
+def test_no_mention_lies_in_two_documents() -> None:
+    made = Dictionary(entries(city=["new york", "york new", "york"]))
+    found = list(made.label([Document("new"), Document("york"), Document(""), Document("new")]))
+    assert [len(document.entities) for document in found] == [0, 1, 0, 0]
+
+
 def test_dictionaries_are_loaded_from_several_files(tmp_path: Path) -> None:
     (tmp_path / "drug.txt").write_text("aspirin\nheparin\n")
     (tmp_path / "more.tsv").write_text("Oslo\tcity\nflu\tdisease\nLima\tcity\n")

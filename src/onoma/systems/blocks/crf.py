@@ -63,7 +63,7 @@ class Crf(nn.Module):
         self.start = nn.Parameter(torch.zeros(scheme.tags))
         self.end = nn.Parameter(torch.zeros(scheme.tags))
         for name in ("allowed", "may_start", "may_end"):
-            self.register_buffer(name, torch.from_numpy(getattr(scheme, name)), persistent=False)
+            self.register_buffer(name, torch.tensor(getattr(scheme, name)), persistent=False)
 
     def log_partition(self, emissions: Tensor, lengths: Tensor, possible: Tensor | None = None) -> Tensor:
         """log Z, the logarithm of the denominator of equation 3: (B,).

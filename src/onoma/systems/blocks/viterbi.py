@@ -134,7 +134,7 @@ def _log_odds(
 
     Args:
         right, wrong: the probabilities of the right tag and of any other one, given a right tag before (rows,).
-        stops, goes_on: the probabilities that the mention ends, and that it does not, given the right last tag (spans,).
+        stops, goes_on: the probabilities that the mention ends or not, given the right last tag (spans,).
         mention: the span of each row.
         starts: the first row of each span.
     """
