@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
@@ -28,9 +29,12 @@ HUB = {
     "minilm-l6": "sentence-transformers/all-MiniLM-L6-v2",
     "bert-zh": "google-bert/bert-base-chinese",
     "bge-small-zh": "BAAI/bge-small-zh-v1.5",
+    "flan-t5-small": "google/flan-t5-small",
+    "t5-bert-zh": "encoders/t5-bert-zh",
+    "t5-bge-small-zh": "encoders/t5-bge-small-zh",
 }
-"""Encoders by the names that records use."""
-METRICS_FILE, VARIANTS_FILE, REPORTS_FILE = "metrics.json", "variants.json", "reports.json"
+"""Encoders by the names that records use; the last two are made by recipes/punifiedner/chinese_t5.py."""
+METRICS_FILE, VARIANTS_FILE, REPORTS_FILE, SCORES_FILE = "metrics.json", "variants.json", "reports.json", "scores.json"
 ENCODERS = ("mpnet-base", "gte-small")
 
 
@@ -64,6 +68,8 @@ class Run:
     few_shot: FewShot | None = None
     variants: tuple[Variant, ...] = ()
     with_reports: bool = False  # whether the model is evaluated on test with all measures
+    scorer: str | None = None  # "module:function" of the experiment, which scores the trained model in its own way
+    scoring: str = "{}"  # JSON with the arguments of that function
 
 
 def add_arguments(parser: argparse.ArgumentParser, encoders: Sequence[str] = ENCODERS) -> None:
@@ -129,6 +135,7 @@ def mean_record(
 
 def _metrics_file(run: Run, arguments: argparse.Namespace) -> Path:
     name = VARIANTS_FILE if run.variants else REPORTS_FILE if run.with_reports else METRICS_FILE
+    name = SCORES_FILE if run.scorer else name
     path: Path = arguments.runs / run.name / name
     return path
 
@@ -150,6 +157,8 @@ def _start(run: Run, arguments: argparse.Namespace) -> subprocess.Popen[bytes]:
         "few_shot": None if few is None else [few.corpus, few.sentences, few.sample],
         "start": model,
         "variants": {one.name: json.loads(one.options) for one in run.variants},
+        "scorer": run.scorer,
+        "scoring": json.loads(run.scoring),
         "with_reports": run.with_reports,
     }
     with open(arguments.runs / f"{run.name}.log", "wb") as log:
@@ -175,6 +184,10 @@ def train_one(job: dict[str, Any]) -> None:
     if job["with_reports"]:
         metrics["reports"] = test_reports(recipe, model, data)
         (output / REPORTS_FILE).write_text(json.dumps(metrics), "utf-8")
+    if job["scorer"]:
+        module, _, function = job["scorer"].partition(":")
+        metrics["scored"] = getattr(import_module(module), function)(model, data, **job["scoring"])
+        (output / SCORES_FILE).write_text(json.dumps(metrics), "utf-8")
 
 
 def test_reports(recipe: Recipe, model: Path, data: Path) -> dict[str, Any]:

@@ -216,7 +216,7 @@ def records(
                 values.setdefault(("binder", name, figure.task), {})[figure.seed] = metrics
     for (system, variant, task), by_seed in values.items():
         setting = f"{task.setting}-{variant}" if variant else task.setting
-        note = chosen.get(task, {}).get(variant)
+        note = chosen.get(task, {}).get(variant) if system == "binder" else None
         for measure, part in MEASURES:
             scores = {
                 seed: next(iter(metrics[part].values()))[measure.removeprefix("dev_")]

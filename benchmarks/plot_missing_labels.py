@@ -33,7 +33,7 @@ def main() -> None:
     axes.set_xlabel("dropped mentions of train, percent")
     axes.set_ylabel("strict F1 on test")
     axes.grid(alpha=0.3)
-    axes.legend()
+    figure.legend(loc="outside upper center")
     PLOT.parent.mkdir(parents=True, exist_ok=True)
     with rc_context(SETTINGS), atomic_write_bytes(PLOT) as file:
         figure.savefig(file, format="svg", metadata={"Date": None})

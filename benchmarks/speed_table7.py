@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from baselines import BertCrf, Biaffine, Rows, bio_tags, flat_rows, precision
+from baselines import Biaffine, Rows, flat_rows, precision
 from onoma.data import join_documents, load_splits
 from onoma.entities import Corpus, EntityType
 from onoma.inputs.batches import Batch, bucket_by_length
@@ -34,6 +34,11 @@ from onoma.systems.binder.model import Binder
 from onoma.systems.binder.options import BinderOptions
 from onoma.systems.binder.torch_runtime import TorchBinder
 from onoma.systems.blocks.encoders import load_encoder
+from onoma.systems.blocks.tagging import TagScheme
+from onoma.systems.blocks.torch_runtime import TorchRuntime
+from onoma.systems.nerco.model import NerCo
+from onoma.systems.nerco.options import NerCoOptions
+from onoma.systems.nerco.torch_runtime import TorchNerCo
 from onoma.training.collation import collate_examples
 from onoma.training.examples import Example, make_examples
 from onoma.training.samplers import BucketedSampler
@@ -86,7 +91,9 @@ def prepare(
     }
     collator = BinderCollator(types, tokenizer, options)
     wanted = WARM_UP + arguments.repeats * arguments.steps
-    steps = [_training_inputs(chosen, collator) for chosen in islice(_epochs(examples["train"], arguments), wanted)]
+    scheme = TagScheme(len(types), "bio")
+    epochs = islice(_epochs(examples["train"], arguments), wanted)
+    steps = [_training_inputs(chosen, collator, scheme) for chosen in epochs]
     tested = examples["test"]
     order = bucket_by_length([len(one.tokens.ids) for one in tested], arguments.batch_size)
     batches = [collate_examples([tested[i] for i in rows], tokenizer) for rows in order]
@@ -101,9 +108,10 @@ def _epochs(examples: list[Example], arguments: argparse.Namespace) -> Iterator[
         epoch += 1
 
 
-def _training_inputs(examples: list[Example], collator: BinderCollator) -> Inputs:
-    inputs = {name: torch.from_numpy(array) for name, array in collator(examples).items()}
-    return inputs | {"tags": torch.from_numpy(bio_tags(_gold(examples), *inputs["first"].shape))}
+def _training_inputs(examples: list[Example], collator: BinderCollator, scheme: TagScheme) -> Inputs:
+    arrays = collator(examples)
+    tags = scheme.encode(_gold(examples), arrays["words"].astype(np.int64), arrays["first"].shape[1])
+    return {name: torch.from_numpy(array) for name, array in (arrays | {"tags": tags}).items()}
 
 
 def _gold(examples: Sequence[Example]) -> Rows:
@@ -119,28 +127,33 @@ def make_systems(
     folder = arguments.encoder
     binder = Binder(load_encoder(folder), load_encoder(folder), options, arguments.max_tokens, len(types)).to(device)
     hidden = next(binder.text_heads.parameters()).shape[1]
-    runtime = TorchBinder(binder, ModelConfig("binder", max_tokens=arguments.max_tokens), WordTokenizer.load(folder))
-    crf = BertCrf(load_encoder(folder), hidden, len(types)).to(device)
+    tokenizer = WordTokenizer.load(folder)
+    crf = NerCo(load_encoder(folder), NerCoOptions(lattice=False, contrast="none"), len(types)).to(device)
     biaffine = Biaffine(load_encoder(folder), hidden, len(types)).to(device)
+    by_name = {one.name: one.description for one in types}
+    matching = TorchBinder(binder, ModelConfig("binder", max_tokens=arguments.max_tokens), tokenizer)
+    tagging = TorchNerCo(crf, ModelConfig("nerco", threshold=0.0, types=by_name), tokenizer)
     return {
-        "binder": System(binder, _binder_loss(binder), BinderInference(runtime, types), _optimiser(binder)),
-        "bert-crf": System(crf, crf, crf.extract, _optimiser(crf)),
+        "binder": System(binder, _loss_of(binder, "tags"), Inference(matching, types), _optimiser(binder)),
+        "bert-crf": System(crf, _loss_of(crf, "last", "gold", "known"), Inference(tagging, types), _optimiser(crf)),
         "biaffine": System(biaffine, biaffine, biaffine.extract, _optimiser(biaffine)),
     }
 
 
-def _binder_loss(model: Binder) -> Callable[..., Tensor]:
-    def loss(tags: Tensor, **inputs: Tensor) -> Tensor:
-        found: Tensor = model(**inputs)["loss"]
+def _loss_of(model: nn.Module, *unused: str) -> Callable[..., Tensor]:
+    """The loss of a model of ours, which gets all inputs but some."""
+
+    def loss(**inputs: Tensor) -> Tensor:
+        found: Tensor = model(**{name: value for name, value in inputs.items() if name not in unused})["loss"]
         return found
 
     return loss
 
 
-class BinderInference:
+class Inference:
     """Proposals and flat decoding; the types are encoded once, at the first batch."""
 
-    def __init__(self, runtime: TorchBinder, types: Sequence[EntityType]) -> None:
+    def __init__(self, runtime: TorchRuntime, types: Sequence[EntityType]) -> None:
         self.runtime, self.types = runtime, types
         self.query: np.ndarray | None = None
 

@@ -35,14 +35,17 @@ def t5_tokenizer(texts: list[str]) -> Tokenizer:
     return tokenizer
 
 
-def save_t5(folder: Path, **changes: Any) -> Path:
-    """A folder that `encoder:` of a recipe may name."""
+def save_t5(folder: Path, *, own_output: bool = False) -> Path:
+    """A folder that `encoder:` of a recipe may name; its output layer is that of the embeddings, or its own."""
     tokenizer = t5_tokenizer([one.text for one in documents()] + [one.name for one in TYPES])
     special = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
     PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special).save_pretrained(folder)
     torch.manual_seed(0)
     settings = {"vocab_size": tokenizer.get_vocab_size(), "decoder_start_token_id": 0, "dropout_rate": 0.0}
-    T5ForConditionalGeneration(T5Config(**(SIZES | settings | changes))).save_pretrained(folder)
+    model = T5ForConditionalGeneration(T5Config(**SIZES, **settings, tie_word_embeddings=not own_output))
+    if own_output:
+        model.lm_head.weight = torch.nn.Parameter(torch.randn_like(model.shared.weight) * 0.1)
+    model.save_pretrained(folder)
     return folder
 
 

@@ -93,7 +93,8 @@ def _load_model(folder: ModelFolder, settings: _LoadSettings) -> LoadedModel:
             folder, RuntimeSettings(backend, settings.device, settings.threads, settings.cache_dir)
         )
         _check(runtime, folder)
-    return LoadedModel(folder, runtime, LabelTranslator(folder.path, folder.config.language))
+    translator = LabelTranslator(folder.path, folder.config.language, known=folder.config.types)
+    return LoadedModel(folder, runtime, translator)
 
 
 def _check(runtime: Runtime, folder: ModelFolder) -> None:

@@ -14,6 +14,7 @@ from tokenizers import Tokenizer, normalizers
 
 from onoma.errors import DataError, OnomaError
 from onoma.locks import ForkSafeLock
+from onoma.text.width import fold_width
 
 PLAIN_SIGNS = {"\u201c": '"', "\u201d": '"', "\u2018": "'", "\u2019": "'", "\u2014": "-", "\u2026": "."}
 """Typographic signs, and the plain ones that can replace them."""
@@ -37,7 +38,8 @@ class WordTokenizer:
     """An encoder's tokenizer, read from `tokenizer.json`. It is thread-safe.
 
     Words are tokenised one by one, so the tokens of a word do not depend on its neighbours, and the tokens of words
-    that were seen before come from a cache.
+    that were seen before come from a cache. Full-width letters and
+    digits are read as half-width ones.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
@@ -96,7 +98,7 @@ class WordTokenizer:
 
     def encode(self, texts: Sequence[str], max_tokens: int = 128) -> list[list[int]]:
         """The tokens of whole texts such as type descriptions, with special tokens, truncated at `max_tokens`."""
-        encoded = [encoding.ids for encoding in self.tokenizer.encode_batch(_without_surrogates(texts))]
+        encoded = [encoding.ids for encoding in self.tokenizer.encode_batch(_readable(texts))]
         return [ids if len(ids) <= max_tokens else [*ids[: max_tokens - 1], self.sep] for ids in encoded]
 
     def _clear_cache(self) -> None:
@@ -117,7 +119,7 @@ class WordTokenizer:
         self._numbers.update(zip(words, range(first, first + len(words)), strict=True))
 
     def _tokenize(self, words: Sequence[str]) -> WordTokenIds:
-        clean = _without_surrogates(words)
+        clean = _readable(words)
         sequences = [clean[i : i + _WORDS_PER_SEQUENCE] for i in range(0, len(clean), _WORDS_PER_SEQUENCE)]
         encodings = self.tokenizer.encode_batch(sequences, is_pretokenized=True, add_special_tokens=False)
         ids, counts = [], []
@@ -132,8 +134,8 @@ class WordTokenizer:
         return WordTokenIds(np.concatenate(ids), np.concatenate(counts))
 
 
-def _without_surrogates(texts: Sequence[str]) -> list[str]:
-    return [_SURROGATE.sub("\ufffd", text) for text in texts]
+def _readable(texts: Sequence[str]) -> list[str]:
+    return [fold_width(_SURROGATE.sub("\ufffd", text)) for text in texts]
 
 
 def normalize_unknown_signs(tokenizer: Tokenizer) -> bool:

@@ -4,6 +4,8 @@ A model folder names the language that the model reads best in config.json (`lan
 descriptions that labels of the other language are translated to, in `labels.json`:
 
     {"person": ["人名", "用名字称呼的个人，包括真实人物和虚构人物"]}
+
+Labels in traditional characters are those in simplified ones: "電影" is "电影".
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +21,7 @@ from pathlib import Path
 from onoma.entities import EntityType
 from onoma.errors import DataError
 from onoma.structured import read_json
+from onoma.text.chinese import fold_chinese
 from onoma.text.words import is_unspaced
 
 Translations = Mapping[str, Sequence[str]]
@@ -28,21 +31,28 @@ TRANSLATIONS_FILE = "labels.json"
 
 
 class LabelTranslator:
-    """Translates labels into the language of a model. The table is read when the first label needs it."""
+    """Translates labels into the language of a model. The table is read when the first label needs it.
 
-    def __init__(self, folder: Path, language: str | None) -> None:
-        self.folder, self.language = folder, language
+    `known` are the names of types that the model was trained on; they are not changed from traditional to simplified.
+    """
+
+    def __init__(self, folder: Path, language: str | None, known: Container[str] = ()) -> None:
+        self.folder, self.language, self.known = folder, language, known
 
     def translate(self, types: Sequence[EntityType]) -> tuple[EntityType, ...]:
         """The types as the model is asked for them; types with a description of the user's own are not translated."""
-        if self.language is None:
-            return tuple(types)
-        translated = []
-        for one in types:
-            is_foreign = not one.description and is_unspaced(one.name) == (self.language == "en")
-            known = self._translations.get(normalize_name(one.name)) if is_foreign else None
-            translated.append(one if known is None else replace(one, name=known[0], description=known[1]))
-        return tuple(translated)
+        return tuple(types) if self.language is None else tuple(map(self._translate, types))
+
+    def _translate(self, one: EntityType) -> EntityType:
+        is_foreign = not one.description and is_unspaced(one.name) == (self.language == "en")
+        translation = self._translations.get(normalize_name(one.name)) if is_foreign else None
+        if translation is not None:
+            return replace(one, name=translation[0], description=translation[1])
+        return self._simplify(one) if self.language == "zh" and one.name not in self.known else one
+
+    def _simplify(self, one: EntityType) -> EntityType:
+        name, description = (fold_chinese(text, punctuation=False) for text in (one.name, one.description))
+        return replace(one, name=name, description=description)
 
     @cached_property
     def _translations(self) -> Translations:
@@ -61,9 +71,10 @@ def _is_pair(value: object) -> bool:
 
 
 def normalize_name(name: str) -> str:
-    """A name without differences in case, width, hyphens and underscores.
+    """A name without differences in case, width, hyphens and underscores, in simplified characters.
 
-    >>> normalize_name("Job_Title ")
-    'job title'
+    >>> normalize_name("Job_Title "), normalize_name("電影")
+    ('job title', '电影')
     """
-    return " ".join(re.sub(r"[\s_-]+", " ", unicodedata.normalize("NFKC", name).casefold()).split())
+    normal = " ".join(re.sub(r"[\s_-]+", " ", unicodedata.normalize("NFKC", name).casefold()).split())
+    return fold_chinese(normal)

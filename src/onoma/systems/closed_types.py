@@ -13,7 +13,7 @@ from onoma.models.config import ModelConfig
 
 
 class ClosedTypes:
-    """Mixin of runtimes, whose `labels` are the types of their configuration; a query has one row per type, its number."""
+    """Mixin of runtimes whose `labels` are the types of their configuration; a query is the number of each type."""
 
     config: ModelConfig
 

@@ -12,6 +12,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from onoma.text.width import fold_width
 from onoma.text.words import is_unspaced, segment
 
 Codes = NDArray[np.unsignedinteger]  # code points of a text
@@ -87,7 +88,7 @@ def are_boundaries(text: str, kinds: Kinds, positions: Positions) -> Booleans:
     beside_unspaced = (after & UNSPACED > 0) | ((before & UNSPACED > 0) & (after & MARK == 0))
     beside_unspaced &= ~certain
     if beside_unspaced.any():
-        addresses = np.searchsorted(spaces, list(_address_clues(text)))
+        addresses = np.searchsorted(spaces, list(_address_clues(fold_width(text))))
         certain |= beside_unspaced & ~np.isin(np.searchsorted(spaces, positions), addresses)
     doubtful = np.flatnonzero(~certain)
     if len(doubtful):

@@ -37,6 +37,8 @@ def fold_chinese(text: str, *, case: bool = False, punctuation: bool = True) -> 
     >>> fold_chinese("臺灣大學ＡＩ中心，２０２４年")
     '台湾大学AI中心,2024年'
     """
+    if text.isascii():
+        return text.lower() if case else text
     table = folding_table(case, punctuation)
     blocks = (text[start : start + _BLOCK] for start in range(0, len(text), _BLOCK))
     return "".join(table.take(code_points(block)).tobytes().decode("utf-32-le", "surrogatepass") for block in blocks)
@@ -45,6 +47,12 @@ def fold_chinese(text: str, *, case: bool = False, punctuation: bool = True) -> 
 def code_points(text: str) -> NDArray[np.intp]:
     """The code points of a text, as indexes."""
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32).astype(np.intp)
+
+
+def simplified_characters() -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The code points of traditional characters, and those of their simplified forms."""
+    traditional, simplified = PAIRS.read_text("utf-8").splitlines()
+    return code_points(traditional), code_points(simplified)
 
 
 @lru_cache(maxsize=4)
@@ -56,8 +64,8 @@ def folding_table(case: bool, punctuation: bool) -> Codes:
     if not punctuation:
         marks = code_points(CHINESE_PUNCTUATION)
         table[marks] = marks
-    traditional, simplified = PAIRS.read_text("utf-8").splitlines()
-    table[code_points(traditional)] = code_points(simplified)
+    traditional, simplified = simplified_characters()
+    table[traditional] = simplified
     if case:
         lower = np.arange(_CODE_POINTS, dtype=np.uint32)
         folded = (chr(code).casefold() for code in range(_HAVE_CASE))

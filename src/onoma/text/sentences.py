@@ -7,6 +7,7 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
+from onoma.text.width import fold_width
 from onoma.text.words import Spans
 
 _ABBREVIATIONS = ("Mr", "Mrs", "Ms", "Dr", "Prof", "St", "vs", "Fig", "No", "al", "Sen", "Gen", "Rep", "Jr", "cf", "ca")
@@ -16,7 +17,7 @@ _END = re.compile(
     + r"(?<!\b\w)"  # an initial: J. Smith
     + "".join(rf"(?<!\b{abbreviation})" for abbreviation in _ABBREVIATIONS)
     + r"[.!?])[\"'”’)\]»]*+(?=\s)"
-    + r"|[。！？…｡]+[”’」』）]*"
+    + r"|(?:[。！？…｡]|(?<=[\u4e00-\u9fff”’」』）．])．)+[”’」』）]*"
     + r"|[।؟۔][\s]"
     + r"|\n\s*\n"
 )
@@ -31,6 +32,6 @@ def sentence_starts(text: str, words: Spans) -> NDArray[np.int64]:
     """
     if not len(words):
         return np.zeros(0, np.int64)
-    ends = np.fromiter((match.end() for match in _END.finditer(text)), np.int64)
+    ends = np.fromiter((match.end() for match in _END.finditer(fold_width(text))), np.int64)
     starts = np.searchsorted(words[:, 0], ends, side="left")
     return np.unique(np.concatenate([[0], starts[starts < len(words)]])).astype(np.int64)

@@ -3,7 +3,7 @@
 Text in spaced scripts is cut into Unicode words; text in Chinese, Japanese, Thai and other scripts without spaces
 into single characters. Words are short, because a mention can only start and end at a word boundary: "Paris-based"
 is three words, so that "Paris" can be found in it, and "John's" is "John" and "'s". URLs, e-mail addresses, "3.5",
-"1,000", "10:30", "U.S.", "O'Brien" and emoji stay whole.
+"1,000", "10:30", "U.S.", "O'Brien" and emoji stay whole. Full-width letters and digits are cut like half-width ones.
 
 The words cover exactly the characters that are not white space.
 """
@@ -18,6 +18,8 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
+
+from onoma.text.width import fold_width
 
 Spans = NDArray[np.int32]  # (n, 2): first character, character after the last
 
@@ -176,6 +178,7 @@ def segment(text: str) -> Spans:
     >>> [ "Ann's dog, 5mg in 北京".__getitem__(slice(*w)) for w in segment("Ann's dog, 5mg in 北京") ]
     ['Ann', "'s", 'dog', ',', '5', 'mg', 'in', '北', '京']
     """
+    text = fold_width(text)
     words = np.concatenate([_tiles(text, *section) for section in _sections(text, 0, len(text))])
     specials = np.array(list(_specials(text)), np.int32).reshape(-1, 2)
     if not len(specials):

@@ -31,7 +31,7 @@ from onoma.training.recipe import CorpusRecipe, Recipe, RelabelRecipe
 T = TypeVar("T")
 
 PROBE = "Ünïcode, don't WORRY: x-ray 3.5 中文字 \u00a0end"  # distinguishes tokenizers with the same vocabulary
-FORMAT = 3  # of the files; files of other formats are not read
+FORMAT = 4  # of the files; files of other formats are not read
 
 
 @dataclass(frozen=True, slots=True)

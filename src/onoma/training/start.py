@@ -137,7 +137,7 @@ def translated_types(start: ModelFolder | None, types: Sequence[EntityType]) -> 
     """The types as the model reads them: in the language of the start, if it has one."""
     if start is None:
         return list(types)
-    return list(LabelTranslator(start.path, start.config.language).translate(types))
+    return list(LabelTranslator(start.path, start.config.language, known=start.config.types).translate(types))
 
 
 def copy_weights(model: nn.Module) -> Weights:

@@ -1,7 +1,7 @@
 """Dictionaries: names with types, whose mentions in texts are labelled.
 
-A mention starts and ends at word boundaries (characters, in scripts without spaces). Case and width are folded unless
-they are to be matched, and any white space stands for any other. Of overlapping mentions the longest stays, of equally
+A mention starts and ends at word boundaries (characters, in scripts without spaces). Case, width and traditional
+characters are folded unless they are to be matched, and any white space stands for any other. Of overlapping mentions the longest stays, of equally
 long ones the first. Phrases of the stop list, entries with an unclear type and entries to which a context rule applies
 are not labelled, but they still hide shorter entries inside them: if "Paris Hilton" is in the stop list, the city is
 not found in it.
@@ -119,6 +119,7 @@ class Options(TypedDict, total=False):
     not_after: Sequence[str]
     match_case: bool
     match_width: bool
+    match_traditional: bool
 
 
 class Dictionary:
@@ -143,6 +144,7 @@ class Dictionary:
         not_after: Sequence[str] = (),
         match_case: bool = False,
         match_width: bool = False,
+        match_traditional: bool = False,
     ) -> None:
         """Index entries.
 
@@ -153,10 +155,11 @@ class Dictionary:
             not_after: words after which no entry is labelled.
             match_case: "Paris" matches only "Paris", not "PARIS".
             match_width: full-width and half-width characters differ.
+            match_traditional: traditional and simplified characters differ.
         """
         if ambiguous not in get_args(Ambiguous):
             raise OnomaError(f"ambiguous must be one of {', '.join(get_args(Ambiguous))}, got {ambiguous!r}")
-        self._folding = Folding(case=not match_case, width=not match_width)
+        self._folding = Folding(case=not match_case, width=not match_width, traditional=not match_traditional)
         self._table = EntryTable.build(
             entries, self._folding, ambiguous=ambiguous, stop=stop, not_before=not_before, not_after=not_after
         )

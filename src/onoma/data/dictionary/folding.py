@@ -1,4 +1,4 @@
-"""Folding of texts: case and width, character by character, so that offsets can be mapped back exactly."""
+"""Folding of texts: case, width and traditional characters, one by one, so that offsets can be mapped back exactly."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onoma.text.boundaries import Booleans, Codes, Kinds, Positions, character_kinds, kinds_of
+from onoma.text.chinese import simplified_characters
 
 _CODE_POINTS = 0x110000
 _FOLDED = 0x1F000
@@ -51,10 +52,13 @@ class _Tables(NamedTuple):
 
 
 class Folding:
-    """Folds case ("ß" is "ss"), width (full-width "Ａ" is "A", half-width "ｶﾞ" is "ガ"), both or nothing."""
+    """Folds case ("ß" is "ss"), width (full-width "Ａ" is "A", half-width "ｶﾞ" is "ガ") and traditional characters.
 
-    def __init__(self, *, case: bool = True, width: bool = True) -> None:
-        self._tables = _tables(case, width)
+    Traditional characters become simplified ones ("灣" is "湾"). Each of the three can be switched off.
+    """
+
+    def __init__(self, *, case: bool = True, width: bool = True, traditional: bool = True) -> None:
+        self._tables = _tables(case, width, traditional)
 
     def fold(self, text: str) -> Folded:
         """Fold a text.
@@ -85,8 +89,8 @@ def _kinds(characters: NDArray[np.uint32]) -> Kinds:
     return (characters >> _KINDS).astype(np.uint8)
 
 
-@lru_cache(maxsize=4)
-def _tables(case: bool, width: bool) -> _Tables:
+@lru_cache(maxsize=8)
+def _tables(case: bool, width: bool, traditional: bool) -> _Tables:
     kinds = character_kinds()
     first = np.arange(_CODE_POINTS, dtype=np.uint32)
     rest: dict[int, tuple[int, ...]] = {}
@@ -98,6 +102,9 @@ def _tables(case: bool, width: bool) -> _Tables:
         first[code] = ord(folded[0])
         if len(folded) > 1:
             rest[code] = tuple(map(ord, folded[1:]))
+    if traditional:
+        characters, simplified = simplified_characters()
+        first[characters] = simplified
     first = _characters(first)
     first[list(rest)] |= _EXPANDS
     return _Tables(first, rest)

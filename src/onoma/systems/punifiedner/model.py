@@ -50,5 +50,9 @@ def _leave_out_copies(model: Any, state: dict[str, Tensor], prefix: str, _: Any)
 
 def _put_in_copies(model: Any, state: dict[str, Tensor], prefix: str, *_: Any) -> None:
     for name, source in model.copies().items():
-        if prefix + source in state:
+        if prefix + name in state:  # newly built, T5 shares its output layer; many pretrained ones have their own
+            place, _, attribute = name.rpartition(".")
+            module = model.get_submodule(place)
+            setattr(module, attribute, nn.Parameter(getattr(module, attribute).detach().clone()))
+        elif prefix + source in state:
             state[prefix + name] = state[prefix + source]

@@ -20,6 +20,7 @@ from onoma.entities import EntityType
 from onoma.inputs.batches import Batch, pad_rows
 from onoma.inputs.tokenizer import WordTokenizer
 from onoma.labels.examples import MarkedText
+from onoma.labels.parsing import Labels, parse_labels
 from onoma.locks import ForkSafeLock
 from onoma.models.config import ModelConfig
 from onoma.models.folder import ModelFolder
@@ -29,6 +30,7 @@ from onoma.systems.punifiedner.answers import COUNTED, Run, WindowText, outermos
 from onoma.systems.punifiedner.constraint import AnswerConstraint, ConstrainedLogits
 from onoma.systems.punifiedner.model import PUnifiedNer
 from onoma.systems.punifiedner.prompts import Ids, PromptTokenizer, Source
+from onoma.text.words import segment
 
 MAX_BATCH_TOKENS = 32_768
 """Tokens of a batch, padding included; prompts and beams count."""
@@ -165,6 +167,18 @@ class TorchPUnifiedNer(LoadedTorchModel):
                 place = (row, first, last, number)
                 best[place] = max(margin, best.get(place, -float("inf")))
         return ((*place, margin) for place, margin in best.items())
+
+    @torch.inference_mode()
+    def write(self, texts: Sequence[str], labels: Labels) -> list[str]:
+        """The answers for texts in words, as the paper writes them: "((city):(Rome),(person):(NULL))".
+
+        A text is read as one window. With more types than a prompt may have, there are several answers, one after the
+        other.
+        """
+        query = self.ask(parse_labels(labels))
+        sources = self.prompts.read(texts, [segment(text) for text in texts])
+        parts = [self.answer(sources, prompt, query.t5)[0] for prompt in query.prompts]
+        return [" ".join(map(self.prompts.show, answers)) for answers in zip(*parts, strict=True)]
 
     def answer(self, sources: Sequence[Source], prompt: Prompt, t5: Any) -> tuple[list[list[int]], list[list[float]]]:
         """The answers to a prompt for windows, and the log-probability of each of their tokens."""

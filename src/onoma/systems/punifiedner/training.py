@@ -19,10 +19,10 @@ from onoma.systems.punifiedner.model import PUnifiedNer
 from onoma.systems.punifiedner.options import PUnifiedNerOptions
 from onoma.systems.punifiedner.torch_runtime import TorchPUnifiedNer
 from onoma.training.calibration import calibrate
+from onoma.training.development import mean_loss
 from onoma.training.examples import Example, make_examples
 from onoma.training.recipe import Recipe
 from onoma.training.stages import Stage, TrainingData
-from onoma.training.development import mean_loss
 
 ALL_MENTIONS = 0.0
 """The threshold that reports every mention of an answer, as the paper does."""

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from onoma.decoding.proposals import Proposals
-from onoma.entities import EntityType
 from onoma.inputs.batches import Batch
 from onoma.models.folder import ONNX_FILE, ModelFolder
 from onoma.onnx.runtime import Floats, OnnxRuntime
 from onoma.onnx.session import OnnxSession
 from onoma.systems.base import RuntimeSettings, margin_of, scores_of
+from onoma.systems.closed_types import ClosedTypes
 from onoma.systems.options import parse_options
 from onoma.systems.scl_rai.options import SclRaiOptions
 from onoma.systems.scl_rai.retrieval import DataStore, margins
 
 
-class OnnxSclRai(OnnxRuntime):
+class OnnxSclRai(ClosedTypes, OnnxRuntime):
     """A trained SCL-RAI, as `onoma export` writes it."""
 
     def __init__(self, folder: ModelFolder, settings: RuntimeSettings) -> None:
@@ -29,19 +27,6 @@ class OnnxSclRai(OnnxRuntime):
         shape = (len(self.config.types) + 1, self.options.vector_size)
         self.centres = np.zeros(shape, np.float32) if self.store is None else self.store.centres
         self.labels = frozenset(self.config.types)
-        self.type_numbers = {name: number for number, name in enumerate(self.config.types)}
-
-    def with_style(self, corpus: str | None) -> OnnxSclRai:
-        """SCL-RAI has no styles: the same model."""
-        return self
-
-    def type_text(self, entity_type: EntityType) -> str:
-        """Types are known by name."""
-        return entity_type.name
-
-    def encode_types(self, types: Sequence[EntityType]) -> Floats:
-        """The number of each type."""
-        return np.array([[self.type_numbers[one.name]] for one in types], np.float32)
 
     def propose(self, batch: Batch, query: Floats, floor: float) -> Proposals:
         """The spans whose score for a type reaches `floor`."""

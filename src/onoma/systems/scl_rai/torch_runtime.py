@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
@@ -11,7 +10,6 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 
 from onoma.decoding.proposals import Proposals
-from onoma.entities import EntityType
 from onoma.inputs.batches import Batch
 from onoma.inputs.tokenizer import WordTokenizer
 from onoma.labels.type_cache import TypeCache
@@ -19,12 +17,13 @@ from onoma.models.config import ModelConfig
 from onoma.models.folder import ModelFolder
 from onoma.systems.base import RuntimeSettings, margin_of, scores_of
 from onoma.systems.blocks.torch_runtime import TorchRuntime
+from onoma.systems.closed_types import ClosedTypes
 from onoma.systems.scl_rai.model import SclRai, WordStates
 from onoma.systems.scl_rai.options import DATASTORE_FILE
 from onoma.systems.scl_rai.retrieval import DataStore, margins
 
 
-class TorchSclRai(TorchRuntime):
+class TorchSclRai(ClosedTypes, TorchRuntime):
     """A trained SCL-RAI on a device."""
 
     model: SclRai
@@ -38,9 +37,7 @@ class TorchSclRai(TorchRuntime):
         store: DataStore | None = None,
     ) -> None:
         super().__init__(model, config, tokenizer, cache)
-        self.store = store
-        self.labels = frozenset(config.types)
-        self.type_numbers = {name: number for number, name in enumerate(config.types)}
+        self.labels, self.store = frozenset(config.types), store
 
     @classmethod
     def load(cls, folder: ModelFolder, settings: RuntimeSettings) -> Self:
@@ -52,18 +49,6 @@ class TorchSclRai(TorchRuntime):
     def artifacts(self) -> dict[str, bytes]:
         """The data store, if there is one."""
         return {} if self.store is None else {DATASTORE_FILE: self.store.to_bytes()}
-
-    def with_style(self, corpus: str | None) -> Self:
-        """SCL-RAI has no styles: the same model."""
-        return self
-
-    def type_text(self, entity_type: EntityType) -> str:
-        """Types are known by name."""
-        return entity_type.name
-
-    def encode_types(self, types: Sequence[EntityType]) -> NDArray[np.float32]:
-        """The number of each type."""
-        return np.array([[self.type_numbers[one.name]] for one in types], np.float32)
 
     @torch.inference_mode()
     def propose(self, batch: Batch, query: NDArray[np.float32], floor: float) -> Proposals:

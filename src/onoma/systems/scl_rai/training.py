@@ -59,7 +59,7 @@ class SclRaiTraining:
 
     @staticmethod
     def _collator(runtime: TorchSclRai, recipe: Recipe) -> SclRaiCollator:
-        return SclRaiCollator(len(runtime.type_numbers), runtime.tokenizer, runtime.model.options, seed=recipe.seed)
+        return SclRaiCollator(len(runtime.config.types), runtime.tokenizer, runtime.model.options, seed=recipe.seed)
 
     @staticmethod
     def _evaluate(runtime: TorchSclRai, development: Sequence[EvaluationSet]) -> dict[str, float]:
@@ -84,7 +84,7 @@ def compute_centres(runtime: TorchSclRai, examples: Sequence[Example], collator:
     Non-entity spans are a random sample, as in training.
     """
     runtime.eval()
-    model, labels = runtime.model, len(runtime.type_numbers) + 1
+    model, labels = runtime.model, len(runtime.config.types) + 1
     totals = torch.zeros((labels, model.options.vector_size), dtype=torch.float64, device=runtime.device)
     counts = torch.zeros(labels, dtype=torch.int64, device=runtime.device)
     for rows in bucket_by_length([len(one.tokens.ids) for one in examples], len(examples), _BATCH_TOKENS):

@@ -1,0 +1,254 @@
+"""PUnifiedNER's experiments on six English and five Chinese corpora: tables 1 and 3 of the paper, and its pilot study.
+
+    python benchmarks/punifiedner.py --data CORPORA --languages en [--encoders FOLDER]
+    python benchmarks/punifiedner.py --data CORPORA --languages zh --only t5-bert-zh --encoders FOLDER
+
+Settings (all but the last start from one adaptation of the T5 to the texts of the language):
+
+    joint               one model for all corpora, dataset-dependent prompts
+    single              one model for each corpus
+    random              joint, with random prompts
+    random-exact        joint, with random prompts and exact matches
+    mixed               joint, with dataset-dependent and random prompts (not in the paper)
+    no-adaptation       joint, without adaptation
+    single-no-adaptation
+
+Each model is chosen on dev and tested on test. Joint models are tested in other ways as well: `-free` after the setting
+means greedy search without constraints, `-beam` a constrained beam search with five beams, `-on-demand` that the types
+of each corpus are asked for in two halves. `f1` is strict (micro), `string_f1` is the paper's score (strings without
+positions, macro over types); `average` is the mean over the corpora of a language. `invented`, `damaged` and so on
+are what was counted in 100 answers. Results are written to benchmarks/results/punifiedner.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from experiments import Run, add_arguments, mean_record, run_all
+from records import RESULTS, Record, command, commit_for, main_with_errors, write_records
+
+if TYPE_CHECKING:
+    from onoma import Corpus, Entity, Extractor
+
+CORPORA = {
+    "en": ("conll2003", "mit_movie_eng", "mit_restaurant", "genia", "wnut17", "bc5cdr"),
+    "zh": ("resume", "cluener", "ecommerce", "msra", "weibo"),
+}
+SPLITS = {"cluener": {"dev": "cut", "test": "dev"}}  # nobody has published the labels of its test sentences
+RECIPES = {"en": "punifiedner/english.yaml", "zh": "punifiedner/chinese.yaml"}
+ADAPTATIONS = {"en": "punifiedner/english.yaml", "zh": "punifiedner/chinese_adapt.yaml"}
+ENCODERS = {"en": ("flan-t5-small",), "zh": ("t5-bert-zh", "t5-bge-small-zh")}
+DEV_LIMIT = 400
+BATCH_SIZE = 256  # windows; generation takes about as long for few as for many
+ADAPT_STEPS = {"en": 3000, "zh": 20000}
+SINGLE = ("training.max_steps=4000", "training.eval_steps=500")
+OPTIONS: dict[str, tuple[str, ...]] = {
+    "joint": (),
+    "single": SINGLE,
+    "random": ("options.prompts=random",),
+    "random-exact": ("options.prompts=random+exact",),
+    "mixed": ("options.prompts=dataset+random",),
+    "no-adaptation": (),
+    "single-no-adaptation": SINGLE,
+}
+DECODINGS: dict[str, dict[str, Any]] = {"": {}, "-free": {"constrained": False}, "-beam": {"beams": 5}}
+ON_DEMAND = "-on-demand"
+COUNTED = ("truncated", "damaged", "repeated", "invented", "unaligned")
+PAPER = {  # of string_f1
+    "joint": {"msra": 87.07, "resume": 97.18, "cluener": 77.00, "ecommerce": 71.32},
+    "single": {"msra": 87.78, "resume": 93.91, "cluener": 74.57, "ecommerce": 69.38},
+    "random": {"msra": 69.93, "resume": 95.48, "cluener": 69.62},
+    "random-exact": {"msra": 69.21, "resume": 90.20, "cluener": 66.30},
+    "single-no-adaptation": {"cluener": 48.67},
+}
+
+
+class Figure(NamedTuple):
+    """A model: runs that differ in the seed only make one figure. The corpus of a joint model is its language."""
+
+    setting: str
+    corpus: str
+    encoder: str
+    seed: int
+
+    @property
+    def language(self) -> str:
+        """The language of the corpora."""
+        return next(name for name, corpora in CORPORA.items() if self.corpus in (name, *corpora))
+
+    @property
+    def name(self) -> str:
+        """The name of the run."""
+        return "-".join(map(str, ("punifiedner", *self)))
+
+
+def figures(arguments: argparse.Namespace) -> Iterator[Figure]:
+    """All models in the order in which they are trained."""
+    for seed, language in product(arguments.seeds, arguments.languages):
+        encoders = [one for one in ENCODERS[language] if one in arguments.only]
+        for setting, encoder in product(("adapt", *OPTIONS), encoders):
+            if setting != "adapt" and arguments.settings is not None and setting not in arguments.settings:
+                continue
+            names = CORPORA[language] if setting.startswith("single") else (language,)
+            for corpus in names:
+                if corpus == language or arguments.corpora is None or corpus in arguments.corpora:
+                    yield Figure(setting, corpus, encoder, seed)
+
+
+def run_of(figure: Figure) -> Run:
+    """The run of a model."""
+    seed, language = f"seed={figure.seed}", figure.language
+    if figure.setting == "adapt":
+        steps = ADAPT_STEPS[language]
+        changes = (
+            "options={stages: adapt, max_answer_tokens: 1}",  # it cannot answer yet
+            "stages={}",
+            f"training.max_steps={steps}",
+            f"training.eval_steps={steps // 10}",
+        )
+        return Run(figure.name, figure.encoder, ADAPTATIONS[language], (seed, *changes))
+    corpora = CORPORA[language] if figure.corpus == language else (figure.corpus,)
+    listed = [_recipe_corpus(language, name) for name in corpora]
+    scoring = {
+        "language": language,
+        "corpora": corpora,
+        "decodings": list(DECODINGS) if figure.corpus == language else [""],
+        "on_demand": figure.corpus == language,
+    }
+    return Run(
+        figure.name,
+        figure.encoder,
+        RECIPES[language],
+        (seed, f"data.corpora={json.dumps(listed)}", "options.stages=joint", "stages={}", *OPTIONS[figure.setting]),
+        after=None if "no-adaptation" in figure.setting else figure._replace(setting="adapt", corpus=language).name,
+        after_key="start",
+        scorer="punifiedner:score",
+        scoring=json.dumps(scoring),
+    )
+
+
+def _recipe_corpus(language: str, name: str) -> dict[str, Any]:
+    """A corpus of a recipe; test splits are scored afterwards, in several ways."""
+    return {"path": f"{language}/{name}", "dev_limit": DEV_LIMIT, **SPLITS.get(name, {}), "test": None}
+
+
+def score(
+    model: Path, data: Path, *, language: str, corpora: Iterable[str], decodings: Iterable[str], on_demand: bool
+) -> dict[str, dict[str, dict[str, float]]]:
+    """The scores of a trained model by way of testing and corpus: strict and string F1 in percent, and counts."""
+    from onoma.evaluation.runs import open_corpus, run
+
+    splits = {name: SPLITS.get(name, {}).get("test", "test") for name in corpora}
+    gold = {name: open_corpus(data / language / name, split, language=language) for name, split in splits.items()}
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for decoding in decodings:
+        extractor = with_options(model, DECODINGS[decoding])
+        for name, corpus in gold.items():
+            tested = run(extractor, corpus, batch_size=BATCH_SIZE)
+            counted = {one: 100 * tested.counts[one] / max(1, tested.counts["answers"]) for one in COUNTED}
+            found.setdefault(decoding, {})[name] = _scores(tested.report) | counted
+    if on_demand:
+        extractor = with_options(model, {})
+        found[ON_DEMAND] = {name: score_on_demand(extractor, corpus) for name, corpus in gold.items()}
+    return found
+
+
+def _scores(report: Any) -> dict[str, float]:
+    return {"f1": 100 * report.strict.micro.f1, "string_f1": 100 * report.surface.strings.macro.f1}
+
+
+def with_options(model: Path, options: dict[str, Any]) -> Extractor:
+    """A trained model with some options changed."""
+    from onoma.extractor import Extractor, LazyModel, LoadedModel
+    from onoma.labels.translation import LabelTranslator
+    from onoma.models.folder import open_single
+    from onoma.systems.base import RuntimeSettings
+    from onoma.systems.registry import get_system
+
+    folder = open_single(model, "score")
+    folder = replace(folder, config=replace(folder.config, options=folder.config.options | options))
+    runtime = get_system(folder.config.system).runtime(folder, RuntimeSettings("torch"))
+    loaded = LoadedModel(folder, runtime, LabelTranslator(folder.path, folder.config.language))
+    return Extractor(folder.path, [LazyModel(folder, lambda: loaded)])
+
+
+def score_on_demand(extractor: Extractor, corpus: Corpus) -> dict[str, float]:
+    """The scores of a model that is asked for every second type of a corpus, and then for the others."""
+    from onoma.evaluation import evaluate
+    from onoma.evaluation.candidates import usual_overlap
+
+    types, texts = sorted(corpus.types, key=lambda one: one.name), [one.text for one in corpus]
+    halves = [half for half in (types[::2], types[1::2]) if half]
+    overlap = usual_overlap(corpus)
+    answers = [extractor.extract(texts, half, overlap=overlap, batch_size=BATCH_SIZE) for half in halves]
+    together: list[list[Entity]] = [[one for found in each for one in found] for each in zip(*answers, strict=True)]
+    return _scores(evaluate(corpus, together))
+
+
+def main() -> None:
+    """Run the experiments and write their records."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_arguments(parser, encoders=["flan-t5-small", "t5-bert-zh"])
+    parser.add_argument("--languages", nargs="*", default=list(CORPORA), choices=list(CORPORA))
+    parser.add_argument("--settings", nargs="*", choices=list(OPTIONS), help="only these settings")
+    parser.add_argument("--corpora", nargs="*", help="only these corpora, of single models")
+    parser.add_argument("--seeds", nargs="*", type=int, default=[0])
+    parser.add_argument("--output", type=Path, default=RESULTS / "punifiedner.json")
+    arguments = parser.parse_args()
+    commit_for(arguments.output)
+    runs = {figure: run_of(figure) for figure in figures(arguments)}
+    finished = run_all(list(runs.values()), arguments)
+    found = {figure: finished[run] for figure, run in runs.items() if run in finished}
+    device = next((metrics["device"] for metrics in found.values()), "")
+    text = command(without=["--output", "--runs", "--cache"])
+    write_records(arguments.output, records(found, text), accelerator=device)
+
+
+def records(found: dict[Figure, dict[str, Any]], command: str) -> Iterator[Record]:
+    """Means over seeds: the loss of adaptation, the scores on each corpus, and their averages over a language."""
+    values: dict[tuple[str, str, str, str], dict[int, float]] = {}
+
+    def add(setting: str, corpus: str, measure: str, figure: Figure, value: float) -> None:
+        values.setdefault((setting, corpus, figure.encoder, measure), {})[figure.seed] = value
+
+    averaged: dict[tuple[str, str, Figure], dict[str, float]] = {}
+    for figure, metrics in found.items():
+        if figure.setting == "adapt":
+            add("adapt", figure.language, "dev_loss", figure, metrics["best_dev_loss"])
+        for way, by_corpus in metrics.get("scored", {}).items():
+            for corpus, scores in by_corpus.items():
+                for measure, value in scores.items():
+                    add(figure.setting + way, corpus, measure, figure, value)
+                    group = figure._replace(corpus=figure.language)
+                    averaged.setdefault((way, measure, group), {})[corpus] = value
+    for (way, measure, figure), by_corpus in averaged.items():
+        if set(by_corpus) == set(CORPORA[figure.language]):
+            add(figure.setting + way, f"average-{figure.language}", measure, figure, fmean(by_corpus.values()))
+    for (setting, corpus, encoder, measure), by_seed in values.items():
+        yield mean_record(
+            f"punifiedner/{setting}/{corpus}/{encoder}/{measure}",
+            by_seed,
+            command=command,
+            data=_data(setting, corpus),
+            encoder=encoder,
+            paper=PAPER.get(setting, {}).get(corpus) if measure == "string_f1" else None,
+        )
+
+
+def _data(setting: str, corpus: str) -> str:
+    if setting == "adapt":
+        return f"train texts of the corpora ({corpus}), loss on dev texts"
+    trained = "each corpus by itself" if setting.startswith("single") else "all corpora of the language"
+    split = SPLITS.get(corpus, {}).get("test", "test")
+    return f"{corpus}: trained on {trained}, chosen on {DEV_LIMIT} sentences of each dev, tested on {split}"
+
+
+if __name__ == "__main__":
+    main_with_errors(main)
