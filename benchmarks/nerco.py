@@ -37,8 +37,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "flat": {"contrast": "none"},
     "joint": {"contrast": "joint"},
     "no-filtering": {"contrast_non_entities": True},
-    "bert-crf": {"lattice": False, "contrast": "none"},
-    "bert-crf-contrast": {"lattice": False, "freeze_encoder": False},
+    "bert-crf": {"lattice": False, "contrast": "none", "output_dropout": 0.3},
+    "bert-crf-contrast": {"lattice": False, "freeze_encoder": False, "output_dropout": 0.3},
 }
 PAPER: dict[str, dict[str, float]] = {
     "supervised": {"weibo": 72.79, "resume": 96.82, "msra": 96.29},
@@ -52,14 +52,10 @@ PAPER_SPAN = {
     "flat": {"weibo": 74.00, "resume": 96.34, "msra": 96.32},
 }
 SETUPS: dict[str, tuple[str, ...]] = {
-    "plain": (),
-    "light-dropout": ("options.embedding_dropout=0.3", "options.output_dropout=0.1"),
-    "encoder-scores": ("options.encoder_scores=true",),
-    "encoder-scores-light": (
-        "options.encoder_scores=true",
-        "options.embedding_dropout=0.3",
-        "options.output_dropout=0.1",
-    ),
+    "light-dropout": (),  # the recipes
+    "paper-dropout": ("options.embedding_dropout=0.5", "options.output_dropout=0.3"),
+    "encoder-scores": ("options.encoder_scores=true", "options.embedding_dropout=0.5", "options.output_dropout=0.3"),
+    "encoder-scores-light": ("options.encoder_scores=true",),
 }
 CONTRASTS: dict[str, tuple[str, ...]] = {
     "frozen": (),  # as in the paper

@@ -24,6 +24,8 @@ from typer.main import get_command
 from onoma.cli import app
 from onoma.models.config import FORMAT, ModelConfig, RoutedConfig
 from onoma.systems.binder.options import BinderOptions
+from onoma.systems.nerco.options import NerCoOptions
+from onoma.systems.punifiedner.options import PUnifiedNerOptions
 from onoma.systems.scl_rai.options import SclRaiOptions
 from onoma.systems.suner.options import SunerOptions
 from onoma.training.recipe import CorpusRecipe, DataRecipe, Recipe, RelabelRecipe, TrainingRecipe, load_recipe
@@ -296,7 +298,14 @@ def test_every_key_of_a_recipe_is_documented(heading: str, model: type[BaseModel
 
 
 @pytest.mark.parametrize(
-    ("page", "options"), [("binder", BinderOptions), ("suner", SunerOptions), ("scl-rai", SclRaiOptions)]
+    ("page", "options"),
+    [
+        ("binder", BinderOptions),
+        ("suner", SunerOptions),
+        ("scl-rai", SclRaiOptions),
+        ("nerco", NerCoOptions),
+        ("punifiedner", PUnifiedNerOptions),
+    ],
 )
 def test_every_option_of_a_system_is_documented(page: str, options: Any) -> None:
     check_defaults(table(DOCS / f"systems/{page}.md", "Options"), dataclass_defaults(options))

@@ -14,6 +14,7 @@ from tokenizers.models import WordPiece
 from onoma import EntityType, Extractor, OnomaError, load
 from onoma.inputs.tokenizer import WordTokenizer, normalize_unknown_signs
 from onoma.models.hub import EMBEDDED
+from onoma.text.width import fold_width
 from onoma.text.words import segment
 
 
@@ -36,7 +37,7 @@ def words_of(text: str) -> list[str]:
 def tokens_of(word: str, tokenizer: WordTokenizer) -> list[int]:
     """The tokens of one word, without a cache."""
     clean = "".join("\ufffd" if "\ud800" <= sign <= "\udfff" else sign for sign in word)
-    encoding = tokenizer.tokenizer.encode([clean], is_pretokenized=True, add_special_tokens=False)
+    encoding = tokenizer.tokenizer.encode([fold_width(clean)], is_pretokenized=True, add_special_tokens=False)
     return encoding.ids or [tokenizer.unk]
 
 
@@ -51,6 +52,21 @@ def test_cached_tokens_are_those_of_the_tokenizer(loaded: WordTokenizer, texts: 
     tokenizer = WordTokenizer(loaded.tokenizer)
     for text in texts * 2:
         assert_tokens(tokenizer, words_of(text))
+
+
+def test_full_width_words_have_the_tokens_of_half_width_ones(fresh: WordTokenizer) -> None:
+    full, half = fresh.tokenize(["ＩＢＭ", "３．５", "ａ＠ｂ．ｃｏｍ"]), fresh.tokenize(["IBM", "3.5", "a@b.com"])
+    assert full.ids.tolist() == half.ids.tolist()
+    assert full.counts.tolist() == half.counts.tolist()
+    assert fresh.encode(["ＩＢＭ的产品"]) == fresh.encode(["IBM的产品"])
+
+
+def test_chinese_punctuation_keeps_its_own_tokens() -> None:
+    tokenizer, marks = WordTokenizer.load(EMBEDDED / "zh"), list("，：；！？（）。％～．")
+    expected = [tokenizer.tokenizer.token_to_id(mark) for mark in marks]
+    assert None not in expected
+    assert tokenizer.tokenize(marks).ids.tolist() == expected
+    assert tokenizer.encode(["，："]) == [[tokenizer.cls, *expected[:2], tokenizer.sep]]
 
 
 def test_many_words_are_tokenised_in_parts(fresh: WordTokenizer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,8 +13,8 @@ JAPANESE = "東京都知事選挙は七月に行われる予定"  # kana, but mo
 @pytest.mark.parametrize(
     ("text", "scripts", "share", "accepted"),
     [
-        ("Tom 在北京", ["Han"], 0.5, True),
-        ("Tom 在北京", ["Han"], 0.51, False),
+        ("Tom 北京路", ["Han"], 0.5, True),
+        ("Tom 北京路", ["Han"], 0.51, False),
         ("ab京", ["Han"], DEFAULT_SHARE, True),
         ("abc京", ["Han"], DEFAULT_SHARE, False),
         ("123 (京) !?", ["Han"], 1.0, True),
@@ -28,6 +28,30 @@ JAPANESE = "東京都知事選挙は七月に行われる予定"  # kana, but mo
 )
 def test_the_share_of_letters_decides(text: str, scripts: list[str], share: float, accepted: bool) -> None:
     assert ScriptRouter([scripts, []], share).route(text) == (0 if accepted else 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "accepted"),
+    [
+        ("购买Microsoft Office请联系王芳", True),
+        ("iPhone 15 Pro Max在Apple Store上海南京东路店开售", True),
+        ("Galaxy S24 Ultra、Pixel 8 Pro发布，京东预售", True),
+        ("詳情請見https://example.org/a/very/long/address?with=several&options", True),
+        ("ＧｉｔＨｕｂ和ＳｔａｃｋＯｖｅｒｆｌｏｗ是程序员的网站", True),
+        ("Huawei CEO 任正非 visited Berlin", False),  # a name in an English sentence
+        ("Marcus Chin ( 陈建彬 )", False),
+        ("The film “我的父亲母亲” was directed by Zhang Yimou and shown in Berlin.", False),  # a title
+        ("Please write 的 here, then 了, as in the first part of this lesson.", False),
+    ],
+)
+def test_words_are_counted_in_chinese_sentences_with_other_scripts(text: str, accepted: bool) -> None:
+    assert ScriptRouter([["Han"], []], DEFAULT_SHARE).route(text) == (0 if accepted else 1)
+
+
+def test_words_are_counted_for_chinese_routes_only() -> None:
+    text = "购买Microsoft Office请联系王芳"
+    assert ScriptRouter([["Han", "Hiragana", "Katakana"], []], DEFAULT_SHARE).route(text) == 1
+    assert ScriptRouter([["Han"], []], 0.9).route(text) == 1
 
 
 def test_the_first_route_that_accepts_a_text_is_taken() -> None:

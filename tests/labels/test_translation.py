@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from onoma import EntityType, OnomaError
-from onoma.labels.translation import TRANSLATIONS_FILE, LabelTranslator
+from onoma.labels.translation import TRANSLATIONS_FILE, LabelTranslator, normalize_name
+from onoma.models.hub import EMBEDDED
 
 
 @pytest.fixture
@@ -31,6 +32,29 @@ def test_examples_and_thresholds_are_kept(folder: Path) -> None:
 def test_types_with_a_description_or_without_a_translation_stay_as_they_are(folder: Path) -> None:
     types = (EntityType("job title", "what one is called at work"), EntityType("人名"), EntityType("unheard of"))
     assert LabelTranslator(folder, "zh").translate(types) == types
+
+
+@pytest.mark.parametrize("name", ["電影", "电影"])
+def test_traditional_labels_are_translated_like_simplified_ones(tmp_path: Path, name: str) -> None:
+    (tmp_path / TRANSLATIONS_FILE).write_text(json.dumps({"电影": ["film", "a motion picture"]}), "utf-8")
+    assert LabelTranslator(tmp_path, "en").translate([EntityType(name)]) == (EntityType("film", "a motion picture"),)
+
+
+def test_a_chinese_model_is_asked_for_simplified_labels(folder: Path) -> None:
+    types = [EntityType("電影", "電影的名稱，（如《臥虎藏龍》）", threshold=0.3), EntityType("ＤＶＤ類型")]
+    expected = (EntityType("电影", "电影的名称，（如《卧虎藏龙》）", threshold=0.3), EntityType("DVD类型"))
+    assert LabelTranslator(folder, "zh").translate(types) == expected
+
+
+def test_traditional_labels_that_a_model_was_trained_on_stay(folder: Path) -> None:
+    (asked,) = types = (EntityType("電影"),)
+    assert LabelTranslator(folder, "zh", known={asked.name: ""}).translate(types) == types
+
+
+def test_names_of_the_embedded_tables_are_simplified() -> None:
+    for model in ("en", "zh"):
+        names = json.loads((EMBEDDED / model / TRANSLATIONS_FILE).read_text("utf-8"))
+        assert all(normalize_name(name) == name for name in names)
 
 
 def test_without_a_language_nothing_is_translated(folder: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,32 @@ def test_a_narrow_type_is_preferred_to_a_broad_one(embedded: Extractor) -> None:
         ("Liberal Party", "political party"),
         ("Red Cross", "organization"),
     ]
+
+
+@pytest.mark.parametrize("text", ["Titanic was directed by James Cameron.", "李安执导了电影《卧虎藏龙》。"])
+def test_traditional_labels_find_what_simplified_ones_find(embedded: Extractor, text: str) -> None:
+    simplified, traditional = ["电影", "导演", "杂项"], ["電影", "導演", "雜項"]
+    names = dict(zip(traditional, simplified, strict=True))
+    found = embedded.extract(text, traditional)
+    assert len(found) == 2
+    assert [replace(one, label=names[one.label]) for one in found] == embedded.extract(text, simplified)
+
+
+@pytest.mark.parametrize("text", ["IBM公司在北京设立了AI研究院，投资3.5亿元。", "张伟于20:30在GitHub发布了代码。"])
+def test_full_width_letters_and_digits_have_no_influence(embedded: Extractor, text: str) -> None:
+    wide = "".join(chr(ord(one) + 0xFEE0) if one.isascii() else one for one in text)
+    labels = ["公司", "城市", "人名", "时间"]
+    found = embedded.extract(wide, labels)
+    assert found
+    assert [replace(one, text=text[one.start : one.end]) for one in found] == embedded.extract(text, labels)
+    assert all(one.text == wide[one.start : one.end] for one in found)
+
+
+def test_chinese_sentences_with_latin_words_are_read_by_the_chinese_model(embedded: Extractor) -> None:
+    texts = ["购买Microsoft Office请联系王芳", "iPhone 15 Pro Max在Apple Store上海南京东路店开售"]
+    people, cities = embedded.extract(texts, ["person", "city"])
+    assert ("王芳", "person") in [(one.text, one.label) for one in people]
+    assert ("上海", "city") in [(one.text, one.label) for one in cities]
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,19 @@ PARTS = (
     *("a", "B", "paris", "x1", "5", "5mg", "3.5", "1,000", "10:30", "U.S.", "O'Brien", "'s", "’ll", ".", ",", "-", "("),
     *(" ", "\n", "\u3000", "北", "京", "か", "\u3099", "ｶ", "ﾞ", "ก", "ำ", "e\u0301", "\u0301", "Ａ", "５", "é", "ß"),
     *("see http://a.org/b", "www.a.de", "tom@b.org", "😀", "🇩🇪", "_", "\u200d", "\u00ad", "한국", "कि"),
+    *(
+        "Ｂｃ",
+        "．",
+        "，",
+        "：",
+        "＠",
+        "ｍｇ",
+        "３．５",
+        "１０：３０",
+        "ｔｏｍ＠ｂ．ｏｒｇ",
+        "ｗｗｗ．ａ．ｄｅ",
+        "ｈｔｔｐ：／／ａ．ｂ",
+    ),
 )
 TEXTS = st.lists(st.sampled_from(PARTS), max_size=12).map("".join)
 
@@ -34,7 +47,7 @@ def test_positions_at_which_a_boundary_is_possible_are_judged_as_by_segmenting_t
         assert are_boundaries(text, kinds, positions).tolist() == expected
 
 
-@given(st.lists(st.sampled_from([part for part in PARTS if not {*".@🇩'’"} & {*part}]), max_size=12).map("".join))
+@given(st.lists(st.sampled_from([part for part in PARTS if not {*".@🇩'’．＠"} & {*part}]), max_size=12).map("".join))
 def test_every_boundary_is_possible(text: str) -> None:
     """Except addresses that start behind a letter, marks on flags and clitics, and words of over 128 characters."""
     possible = possible_boundaries(kinds_of(codes(text)))

@@ -19,6 +19,9 @@ from .repeated import REPEATED, WORST, in_linear_time
         ("他来了。她走了！好", ["他", "她", "好"]),
         ("Title\n\nFirst line\ngoes on", ["Title", "First"]),
         ("Well... He left.. She (too?!) went. J.. Smith", ["Well", "He", "She", "went", "J", "Smith"]),
+        ("方法有效．结果见表３．５．他说“好”．．．她走了", ["方", "结", "她"]),
+        ("Ｄｒ．　Ｎｏ　ｃａｍｅ．　Ｈｅ　ｐａｉｄ　３．５．", ["Ｄｒ", "Ｈｅ"]),
+        ("增长2．35亿，详见１．背景", ["增"]),
         ("", []),
     ],
 )

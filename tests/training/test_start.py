@@ -21,7 +21,15 @@ from onoma.models.hub import EMBEDDED
 from onoma.models.weights import load_weights
 from onoma.training import train
 from onoma.training.recipe import Recipe, load_recipe
-from onoma.training.start import average_with_start, choose_start_share, find_start, freeze_layers
+from onoma.training.start import (
+    SHARES,
+    Quality,
+    average_with_start,
+    best_share,
+    choose_start_share,
+    find_start,
+    freeze_layers,
+)
 from tiny_encoders import tiny_encoder
 from tiny_training import SHORT, metrics_of, suner_recipe
 
@@ -127,15 +135,39 @@ def test_the_best_share_is_chosen_and_sets_weights_and_threshold() -> None:
     start = {"weight": torch.tensor([[1.0]])}
     nn.init.constant_(runtime.model.weight, 5.0)
 
-    def quality() -> tuple[float, float]:
-        return 0.0, -(runtime.model.weight - 2.1).square().item()
+    def quality() -> Quality:
+        return Quality(0.0, (runtime.model.weight - 2.1).square().item())
 
-    assert choose_start_share(runtime, start, quality, threshold_factor=0.5) == 0.75
+    assert choose_start_share(runtime, start, quality, (100, 25), threshold_factor=0.5) == 0.75
     assert runtime.model.weight.item() == pytest.approx(2.0)
     assert runtime.config.threshold == pytest.approx(0.4 * 0.5**0.25)
     average_with_start(runtime, start, 1.0, 0.5)
     assert runtime.model.weight.item() == 1.0
     assert runtime.config.threshold == pytest.approx(0.4 * 0.5**0.25)  # the factor counts for new weights only
+
+
+def qualities(start_f1: float, tuned_f1: float) -> dict[float, Quality]:
+    """The less of the start there is, the lower is the loss; F1 changes in proportion."""
+    return {share: Quality(share * start_f1 + (1 - share) * tuned_f1, 1 + share) for share in SHARES}
+
+
+@pytest.mark.parametrize(
+    ("trained", "held_out", "share"),
+    [(0, 0, 1.0), (4, 0, 0.9), (11, 2, 0.75), (16, 4, 0.5), (31, 8, 0.1), (32, 8, 0.0)],
+)
+def test_the_fewer_mentions_the_more_of_the_start_remains(trained: int, held_out: int, share: float) -> None:
+    assert best_share(qualities(50, 60), trained, held_out) == share
+
+
+def test_more_than_chance_is_believed_with_few_mentions() -> None:
+    assert best_share(qualities(0, 60), trained=10, held_out=2) == 0.75
+    assert best_share(qualities(0, 75), trained=10, held_out=2) == 0.0
+    assert best_share(qualities(0, 100), trained=10, held_out=1) == 0.75  # one mention tells nothing
+
+
+def test_f1_counts_if_there_are_enough_mentions_and_else_the_loss() -> None:
+    assert best_share(qualities(60, 50), trained=50, held_out=10) == 1.0
+    assert best_share(qualities(60, 50), trained=50, held_out=9) == 0.0
 
 
 def recipe_for(folder: Path, texts: list[str], **data: Any) -> Recipe:

@@ -36,6 +36,9 @@ def weak_label(
     ] = None,
     match_case: Annotated[bool, typer.Option("--match-case", help='"Paris" does not match "PARIS".')] = False,
     match_width: Annotated[bool, typer.Option("--match-width", help="Full and half width differ.")] = False,
+    match_traditional: Annotated[
+        bool, typer.Option("--match-traditional", help="Traditional and simplified Chinese characters differ.")
+    ] = False,
     source_format: Annotated[
         str | None, typer.Option("--from", help=f"Format of CORPUS: {FORMAT_NAMES}, or text.")
     ] = None,
@@ -59,6 +62,7 @@ def weak_label(
             not_after=_split(not_after),
             match_case=match_case,
             match_width=match_width,
+            match_traditional=match_traditional,
         )
     with text_progress_bar(stream.bytes) as update:
         coverage = label_and_write(dictionary, stream.documents, output, target_format, update)

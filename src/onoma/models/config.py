@@ -23,7 +23,7 @@ LANGUAGES = ("en", "zh")
 DEFAULT_SHARE = 0.3333
 CATCH_ALL_LABELS = (
     *("misc", "miscellaneous", "miscellaneous entity", "other", "others", "other entity"),
-    *("其他", "其它", "其他实体", "杂项"),
+    *("其他", "其它", "其他实体", "杂项", "其他實體", "雜項"),
 )
 """Labels for whatever is none of the other types; see `ModelConfig.catch_all`."""
 

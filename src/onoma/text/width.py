@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 
 _ALPHANUMERIC = "[０-９Ａ-Ｚａ-ｚ]"
-_SIGN = "[＂-＇＊＋－-／＜-＞＠［-｀｛-～]|(?<=[０-９])[，：](?=[０-９])|：(?=／／)"  # without punctuation of Chinese text
+_SIGN = (
+    "[＂-＇＊＋－-／＜-＞＠［-｀｛-～]|(?<=[０-９])[，：](?=[０-９])|：(?=／／)"  # without punctuation of Chinese text
+)
 _RUN = re.compile(f"{_ALPHANUMERIC}(?:(?:{_ALPHANUMERIC}|{_SIGN})*{_ALPHANUMERIC})?．?")
 _HALF_WIDTH = {full: full - ord("！") + ord("!") for full in range(ord("！"), ord("～") + 1)}
 

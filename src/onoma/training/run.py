@@ -49,7 +49,7 @@ from onoma.training.recipe import Recipe, TrainingRecipe, load_recipe
 from onoma.training.samplers import BucketedSampler
 from onoma.training.stages import Stage, Training, TrainingData
 from onoma.training.start import (
-    FEWEST_MENTIONS,
+    Quality,
     average_with_start,
     choose_start_share,
     complete_recipe,
@@ -208,18 +208,23 @@ def _train_stages(training: Training, runtime: Any, data: TrainingData, output: 
         freeze_layers(runtime.model, data.recipe.stage_training(stage.name).frozen_layers)
         trained[stage.name] = _train_stage(data, stage, runtime.model, output)
     if settings.start_share == "dev":
-        quality = partial(_quality, runtime, data, stage, development_examples(data, runtime))
-        trained[stage.name]["start_share"] = choose_start_share(runtime, first, quality, factor)
+        held_out = development_examples(data, runtime)
+        quality = partial(_quality, runtime, data, stage, held_out)
+        mentions = _count_mentions(data.examples), _count_mentions(held_out)
+        trained[stage.name]["start_share"] = choose_start_share(runtime, first, quality, mentions, factor)
     elif settings.threshold_from == "start" or settings.start_share:
         average_with_start(runtime, first, settings.start_share, factor)
     return trained
 
 
-def _quality(runtime: Any, data: TrainingData, stage: Stage, examples: list[Example]) -> tuple[float, float]:
-    """F1 on development data, if it has enough mentions, and then the negative loss."""
-    enough = sum(len(example.gold) for example in examples) >= FEWEST_MENTIONS
-    f1 = mean_scores(data.development, runtime)["f1"] if enough else 0.0
-    return f1, -mean_loss(runtime.model, stage.collator, examples, data.recipe.training.batch_size)
+def _count_mentions(examples: Sequence[Example]) -> int:
+    return sum(len(example.gold) for example in examples)
+
+
+def _quality(runtime: Any, data: TrainingData, stage: Stage, examples: list[Example]) -> Quality:
+    """F1 and loss on development data."""
+    loss = mean_loss(runtime.model, stage.collator, examples, data.recipe.training.batch_size)
+    return Quality(mean_scores(data.development, runtime)["f1"], loss)
 
 
 def _train_stage(data: TrainingData, stage: Stage, model: Any, output: Path) -> dict[str, Any]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -36,6 +36,15 @@ SHARES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
 """Shares of the start to choose from."""
 FEWEST_MENTIONS = 10
 """With fewer mentions in the development data, F1 depends on chance, and the loss is compared instead."""
+ENOUGH_MENTIONS = 40
+"""In training and development data together; with fewer, m, at least 1 - m / 40 of the start remains."""
+
+
+class Quality(NamedTuple):
+    """How good a model is on development data."""
+
+    f1: float  # in percent
+    loss: float
 
 
 def find_start(recipe: Recipe, data: Path) -> ModelFolder | None:
@@ -162,9 +171,16 @@ def average_with_start(runtime: Any, start: Weights, share: float, threshold_fac
 
 
 def choose_start_share(
-    runtime: Any, start: Weights, quality: Callable[[], tuple[float, ...]], threshold_factor: float = 1.0
+    runtime: Any,
+    start: Weights,
+    quality: Callable[[], Quality],
+    mentions: tuple[int, int],
+    threshold_factor: float = 1.0,
 ) -> float:
-    """The share of the start with the highest quality on development data; the model gets these weights."""
+    """The best share of the start on development data; the model gets these weights.
+
+    `mentions` are the numbers of mentions in training and in development data.
+    """
     trained, config, found = copy_weights(runtime.model), runtime.config, {}
 
     def use(share: float) -> None:
@@ -175,9 +191,23 @@ def choose_start_share(
     for share in SHARES:
         use(share)
         found[share] = quality()
-    best = max(found, key=lambda share: found[share])
+    best = best_share(found, *mentions)
     use(best)
     return best
+
+
+def best_share(found: Mapping[float, Quality], trained: int, held_out: int) -> float:
+    """The share with the highest F1, or with few held-out mentions the lowest loss.
+
+    Few mentions can spoil a model, and few held-out ones do not show it. So the fewer there are in all, the more of the
+    start remains, unless F1 rises by more than chance: 1 / √m with m held-out mentions, two standard errors of a share.
+    """
+    best = max(found, key=lambda share: (found[share].f1, -found[share].loss))
+    if held_out and found[best].f1 - found[1.0].f1 > 100 / held_out**0.5:
+        return best
+    allowed = [share for share in found if share >= 1 - (trained + held_out) / ENOUGH_MENTIONS]
+    enough = held_out >= FEWEST_MENTIONS
+    return max(allowed, key=lambda share: (found[share].f1 if enough else 0.0, -found[share].loss))
 
 
 @torch.inference_mode()

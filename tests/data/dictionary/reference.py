@@ -10,11 +10,16 @@ from onoma.data.dictionary import Entry
 from onoma.text import segment
 
 Span = tuple[int, int, str]
+How = tuple[bool, bool, bool]  # whether case, width and traditional characters are folded
+
+SIMPLIFIED = {"臺": "台", "灣": "湾"}
 
 
-def fold(text: str, case: bool = True, width: bool = True) -> str:
+def fold(text: str, case: bool = True, width: bool = True, traditional: bool = True) -> str:
     """The text with folded characters and single spaces."""
     folded = "".join(_fold_character(one, case, width) for one in text)
+    if traditional:
+        folded = "".join(SIMPLIFIED.get(one, one) for one in folded)
     return " ".join(folded.split())
 
 
@@ -53,14 +58,15 @@ def label(
     stop: Sequence[str] = (),
     case: bool = True,
     width: bool = True,
+    traditional: bool = True,
 ) -> set[Span]:
     """The mentions in a document, found by comparing every span with every entry."""
-    text, places = document.text, sorted(edges(document, width))
+    text, places, how = document.text, sorted(edges(document, width)), (case, width, traditional)
     spans = [(a, b) for a in places for b in places if a < b and text[a:b] == text[a:b].strip()]
     found: list[tuple[int, int, tuple[str, ...]]] = []
     for start, end in spans:
-        types = _types(fold(text[start:end], case, width), entries, ambiguous, stop, case, width)
-        if types is not None and not (types and _is_ruled_out(document, start, end, entries, types[0], case, width)):
+        types = _types(fold(text[start:end], *how), entries, ambiguous, stop, how)
+        if types is not None and not (types and _is_ruled_out(document, start, end, entries, types[0], how)):
             found.append((start, end, types))
         elif types is not None:
             found.append((start, end, ()))
@@ -68,12 +74,12 @@ def label(
 
 
 def _types(
-    phrase: str, entries: Sequence[Entry], ambiguous: str, stop: Sequence[str], case: bool, width: bool
+    phrase: str, entries: Sequence[Entry], ambiguous: str, stop: Sequence[str], how: How
 ) -> tuple[str, ...] | None:
     """None if the phrase is unknown, no types if it is not labelled."""
-    if phrase in {fold(one, case, width) for one in stop}:
+    if phrase in {fold(one, *how) for one in stop}:
         return ()
-    types = list(dict.fromkeys(entry.type for entry in entries if fold(entry.text, case, width) == phrase))
+    types = list(dict.fromkeys(entry.type for entry in entries if fold(entry.text, *how) == phrase))
     if not types:
         return None
     if len(types) > 1 and ambiguous == "skip":
@@ -81,19 +87,17 @@ def _types(
     return tuple(types if ambiguous == "all" else types[:1])
 
 
-def _is_ruled_out(
-    document: Document, start: int, end: int, entries: Sequence[Entry], type: str, case: bool, width: bool
-) -> bool:
+def _is_ruled_out(document: Document, start: int, end: int, entries: Sequence[Entry], type: str, how: How) -> bool:
     """Rules are those of the first entry with this text and type."""
-    text, places = document.text, edges(document, width)
-    phrase = fold(text[start:end], case, width)
-    entry = next(one for one in entries if fold(one.text, case, width) == phrase and one.type == type)
+    text, places = document.text, edges(document, how[1])
+    phrase = fold(text[start:end], *how)
+    entry = next(one for one in entries if fold(one.text, *how) == phrase and one.type == type)
     after = end + len(text[end:]) - len(text[end:].lstrip())
     before = len(text[:start].rstrip())
-    following = {fold(text[after:b], case, width) for b in places if b > after and text[b - 1].strip()}
-    preceding = {fold(text[a:before], case, width) for a in places if a < before and text[a].strip()}
-    return (after in places and bool(following & {fold(one, case, width) for one in entry.not_before})) or (
-        before in places and bool(preceding & {fold(one, case, width) for one in entry.not_after})
+    following = {fold(text[after:b], *how) for b in places if b > after and text[b - 1].strip()}
+    preceding = {fold(text[a:before], *how) for a in places if a < before and text[a].strip()}
+    return (after in places and bool(following & {fold(one, *how) for one in entry.not_before})) or (
+        before in places and bool(preceding & {fold(one, *how) for one in entry.not_after})
     )
 
 

@@ -19,6 +19,7 @@ from onoma.data.dictionary import Dictionary, Entry, dictionary, matching
 WORDS = (
     *("a", "A", "b", "ab", "Paris", "PARIS", "new", "New", "york", "5", "mg", "5mg", "-", ".", ",", "'s", "O'b", "ß"),
     *("ss", "SS", "北", "京", "ガ", "ｶﾞ", "ﾞ", "カ", "Ａ", "\u3000", "\n", "  ", "é", "U.S.", "3.5", "http://a.b/c"),
+    *("臺", "台", "灣", "湾", "５", "ｍｇ"),
 )
 PHRASES = st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join) | st.lists(
     st.sampled_from(WORDS), min_size=1, max_size=3
@@ -58,9 +59,11 @@ def entries(**types: list[str]) -> list[Entry]:
 @given(st.lists(TEXTS, min_size=1, max_size=4), ENTRIES, st.sampled_from(("skip", "first", "all")), st.booleans())
 def test_mentions_are_those_of_the_reference(texts: list[str], given: list[Entry], ambiguous: Any, exact: bool) -> None:
     documents = list(map(Document, texts))
-    made = Dictionary(given, ambiguous=ambiguous, match_case=exact, match_width=exact)
+    made = Dictionary(given, ambiguous=ambiguous, match_case=exact, match_width=exact, match_traditional=exact)
     for document, labelled in zip(documents, made.label(documents), strict=True):
-        expected = reference.label(document, given, ambiguous=ambiguous, case=not exact, width=not exact)
+        expected = reference.label(
+            document, given, ambiguous=ambiguous, case=not exact, width=not exact, traditional=not exact
+        )
         assert spans(labelled) == expected
 
 
@@ -146,6 +149,13 @@ def test_case_and_width_can_be_matched() -> None:
         ("Ａ", "x"),
         ("ａ", "x"),
     ]
+
+
+def test_traditional_and_simplified_characters_are_the_same_unless_they_are_to_be_matched() -> None:
+    text, given = "他在臺灣大學和台湾大学讀書", entries(x=["台湾大学"])
+    assert label(text, given) == [("臺灣大學", "x"), ("台湾大学", "x")]
+    assert label(text, entries(x=["臺灣大學"])) == [("臺灣大學", "x"), ("台湾大学", "x")]
+    assert label(text, given, match_traditional=True) == [("台湾大学", "x")]
 
 
 def test_entries_of_several_types() -> None:

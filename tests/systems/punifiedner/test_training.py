@@ -196,9 +196,11 @@ def test_types_with_the_same_tokens_are_asked_for_once(run: Path) -> None:
 
 
 def test_answers_can_be_read_in_words(run: Path, runtime: TorchPUnifiedNer) -> None:
-    texts = ["Tom flew to Paris .", "", "We eat soup and bread every day ."]
-    nothing = "((city):(NULL),(person):(NULL))"
-    assert runtime.write(texts, ["person", "city"]) == ["((city):(Paris),(person):(Tom))", nothing, nothing]
+    texts = ["Tom flew to Paris .", ""]
+    assert runtime.write(texts, ["person", "city"]) == [
+        "((city):(Paris),(person):(Tom))",
+        "((city):(NULL),(person):(NULL))",
+    ]
     assert with_options(run, max_types=1).write(texts[1:2], ["person", "city"]) == ["((city):(NULL)) ((person):(NULL))"]
 
 

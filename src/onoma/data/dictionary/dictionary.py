@@ -1,10 +1,10 @@
 """Dictionaries: names with types, whose mentions in texts are labelled.
 
 A mention starts and ends at word boundaries (characters, in scripts without spaces). Case, width and traditional
-characters are folded unless they are to be matched, and any white space stands for any other. Of overlapping mentions the longest stays, of equally
-long ones the first. Phrases of the stop list, entries with an unclear type and entries to which a context rule applies
-are not labelled, but they still hide shorter entries inside them: if "Paris Hilton" is in the stop list, the city is
-not found in it.
+characters are folded unless they are to be matched, and any white space stands for any other. Of overlapping mentions
+the longest stays, of equally long ones the first. Phrases of the stop list, entries with an unclear type and entries to
+which a context rule applies are not labelled, but they still hide shorter entries inside them: if "Paris Hilton" is in
+the stop list, the city is not found in it.
 """
 
 from __future__ import annotations

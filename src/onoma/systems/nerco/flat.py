@@ -11,7 +11,8 @@ layer uses only head_i - head_j and tail_i - tail_j.
 
 R_ij depends only on head_i - head_j and the two lengths. So R is computed once for each of these combinations, instead
 of for each pair of nodes, and then looked up: exactly the same result in a fraction of the memory. The last layer
-computes the states of characters only, because those of words are not used.
+computes the states of characters only, because those of words are not used; for two characters, even the product with
+R is computed once for each distance.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class Flat(nn.Module):
                 queries = length if is_last else length + count
                 table = self.distance_table(length, longest=0 if is_last else LONGEST_NODE - 1)
                 index = _table_index(first, last, queries, length, longest=0 if is_last else LONGEST_NODE - 1)
-                x = layer(x, exists, table, index, queries)
+                x = layer(x, exists, table, index, characters_only=is_last)
         return x[:, :length]
 
     def word_states(self, rows: Tensor) -> Tensor:
@@ -128,8 +129,8 @@ class FlatLayer(nn.Module):
         self.norm, self.outer_norm = nn.LayerNorm(size), nn.LayerNorm(size)
         self.dropout, self.inner_dropout = nn.Dropout(options.output_dropout), nn.Dropout(options.inner_dropout)
 
-    def forward(self, x: Tensor, exists: Tensor, table: Tensor, index: Tensor, queries: int) -> Tensor:
-        """The states of the first `queries` nodes.
+    def forward(self, x: Tensor, exists: Tensor, table: Tensor, index: Tensor, *, characters_only: bool) -> Tensor:
+        """The states of the queries, which are the first nodes: the characters, or all nodes.
 
         Args:
             x: states (windows, nodes, size).
@@ -137,17 +138,33 @@ class FlatLayer(nn.Module):
             table: R by combination of distances (combinations, size).
             index: combination of each pair of nodes (windows, queries, nodes).
         """
+        queries = index.shape[1]
         query = self._split(self.query(x[:, :queries]))  # (windows, queries, heads, head size)
         key, value = self._split(x), self._split(self.value(x))
-        distance = self._split(self.distance(table))[index]  # (windows, queries, nodes, heads, head size)
         scores = torch.einsum("bihd,bjhd->bhij", query + self.content_bias, key)
-        scores = scores + torch.einsum("bihd,bijhd->bhij", query + self.distance_bias, distance)
+        by_distance = self._distances_to_characters if characters_only else self._distances
+        scores = scores + by_distance(query + self.distance_bias, self._split(self.distance(table)), index)
         weights = torch.softmax(scores.masked_fill(~exists[:, None, None], -torch.inf), dim=-1)
         mixed = torch.einsum("bhij,bjhd->bihd", weights, value).flatten(2)
         x = self.norm(x[:, :queries] + self.dropout(self.output(mixed)))
         inner = self.inner_dropout(F.relu(self.inner(x)))
         result: Tensor = self.outer_norm(x + self.dropout(self.outer(inner)))
         return result
+
+    @staticmethod
+    def _distances(query: Tensor, table: Tensor, index: Tensor) -> Tensor:
+        """Scores by relative position: (windows, heads, queries, nodes)."""
+        return torch.einsum("bihd,bijhd->bhij", query, table[index])
+
+    def _distances_to_characters(self, query: Tensor, table: Tensor, index: Tensor) -> Tensor:
+        """The same if queries are characters: those between characters are computed once for each distance."""
+        length = query.shape[1]
+        by_distance = torch.einsum(
+            "bihd,ehd->bhie", query, table[::LONGEST_NODE]
+        )  # (windows, heads, queries, distances)
+        place = torch.arange(length, device=query.device)
+        shift = (place[:, None] - place + length - 1).expand(*by_distance.shape[:2], -1, -1)
+        return torch.cat([by_distance.gather(3, shift), self._distances(query, table, index[:, :, length:])], dim=3)
 
     def _split(self, x: Tensor) -> Tensor:
         return x.view(*x.shape[:-1], self.heads, -1)
