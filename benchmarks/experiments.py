@@ -133,6 +133,11 @@ def mean_record(
     return Record(metric, round(fmean(found), 2), command, data, paper, encoder, tuple(values), spread)
 
 
+def encoder_name(name: str, arguments: argparse.Namespace) -> str:
+    """The folder or hub name of an encoder."""
+    return f"{arguments.encoders}/{name}" if arguments.encoders else HUB[name]
+
+
 def _metrics_file(run: Run, arguments: argparse.Namespace) -> Path:
     name = VARIANTS_FILE if run.variants else REPORTS_FILE if run.with_reports else METRICS_FILE
     name = SCORES_FILE if run.scorer else name
@@ -142,8 +147,12 @@ def _metrics_file(run: Run, arguments: argparse.Namespace) -> Path:
 
 def _start(run: Run, arguments: argparse.Namespace) -> subprocess.Popen[bytes]:
     """Start the process of a run."""
-    encoder = f"{arguments.encoders}/{run.encoder}" if arguments.encoders else HUB[run.encoder]
-    changes = [f"encoder={encoder}", "training.checkpoints=false", *run.changes, *arguments.set]
+    changes = [
+        f"encoder={encoder_name(run.encoder, arguments)}",
+        "training.checkpoints=false",
+        *run.changes,
+        *arguments.set,
+    ]
     model = str(arguments.runs / run.after / "model") if run.after else None
     if model is not None and run.few_shot is None:
         changes.append(f"{run.after_key}={json.dumps(model)}")

@@ -18,6 +18,9 @@ means greedy search without constraints, `-beam` a constrained beam search with 
 of each corpus are asked for in two halves. `f1` is strict (micro), `string_f1` is the paper's score (strings without
 positions, macro over types); `average` is the mean over the corpora of a language. `invented`, `damaged` and so on
 are what was counted in 100 answers. Results are written to benchmarks/results/punifiedner.json.
+
+With `--ceilings`, nothing is trained: the setting `ceiling` is the strict F1 of right answers on dev (or train,
+if there is no dev), which shows what is lost because an answer names strings and not places.
 """
 
 from __future__ import annotations
@@ -29,13 +32,17 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from statistics import fmean
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from experiments import Run, add_arguments, mean_record, run_all
+import numpy as np
+
+from experiments import Run, add_arguments, encoder_name, mean_record, run_all
 from records import RESULTS, Record, command, commit_for, main_with_errors, write_records
 
 if TYPE_CHECKING:
     from onoma import Corpus, Entity, Extractor
+    from onoma.systems.punifiedner.prompts import PromptTokenizer
 
 CORPORA = {
     "en": ("conll2003", "mit_movie_eng", "mit_restaurant", "genia", "wnut17", "bc5cdr"),
@@ -113,9 +120,10 @@ def run_of(figure: Figure) -> Run:
             f"training.max_steps={steps}",
             f"training.eval_steps={steps // 10}",
         )
+        if language == "en":  # the Chinese recipe has more corpora
+            changes = (*changes, _corpora(language, CORPORA[language]))
         return Run(figure.name, figure.encoder, ADAPTATIONS[language], (seed, *changes))
     corpora = CORPORA[language] if figure.corpus == language else (figure.corpus,)
-    listed = [_recipe_corpus(language, name) for name in corpora]
     scoring = {
         "language": language,
         "corpora": corpora,
@@ -126,7 +134,7 @@ def run_of(figure: Figure) -> Run:
         figure.name,
         figure.encoder,
         RECIPES[language],
-        (seed, f"data.corpora={json.dumps(listed)}", "options.stages=joint", "stages={}", *OPTIONS[figure.setting]),
+        (seed, _corpora(language, corpora), "options.stages=joint", *OPTIONS[figure.setting]),
         after=None if "no-adaptation" in figure.setting else figure._replace(setting="adapt", corpus=language).name,
         after_key="start",
         scorer="punifiedner:score",
@@ -134,9 +142,12 @@ def run_of(figure: Figure) -> Run:
     )
 
 
-def _recipe_corpus(language: str, name: str) -> dict[str, Any]:
-    """A corpus of a recipe; test splits are scored afterwards, in several ways."""
-    return {"path": f"{language}/{name}", "dev_limit": DEV_LIMIT, **SPLITS.get(name, {}), "test": None}
+def _corpora(language: str, names: Iterable[str]) -> str:
+    """The corpora of a recipe; test splits are scored afterwards, in several ways."""
+    listed = [
+        {"path": f"{language}/{name}", "dev_limit": DEV_LIMIT, **SPLITS.get(name, {}), "test": None} for name in names
+    ]
+    return f"data.corpora={json.dumps(listed)}"
 
 
 def score(
@@ -200,15 +211,66 @@ def main() -> None:
     parser.add_argument("--settings", nargs="*", choices=list(OPTIONS), help="only these settings")
     parser.add_argument("--corpora", nargs="*", help="only these corpora, of single models")
     parser.add_argument("--seeds", nargs="*", type=int, default=[0])
+    parser.add_argument("--ceilings", action="store_true", help="score answers that are right instead of models")
     parser.add_argument("--output", type=Path, default=RESULTS / "punifiedner.json")
     arguments = parser.parse_args()
     commit_for(arguments.output)
+    if arguments.ceilings:
+        write_records(arguments.output, ceilings(arguments))
+        return
     runs = {figure: run_of(figure) for figure in figures(arguments)}
     finished = run_all(list(runs.values()), arguments)
     found = {figure: finished[run] for figure, run in runs.items() if run in finished}
     device = next((metrics["device"] for metrics in found.values()), "")
     text = command(without=["--output", "--runs", "--cache"])
     write_records(arguments.output, records(found, text), accelerator=device)
+
+
+def ceilings(arguments: argparse.Namespace) -> Iterator[Record]:
+    """The ceiling of each corpus, with the tokenizer of each encoder."""
+    from onoma.data.corpora import find_splits
+    from onoma.evaluation.runs import open_corpus
+    from onoma.inputs.tokenizer import WordTokenizer
+    from onoma.systems.blocks.encoders import save_tokenizer
+    from onoma.systems.punifiedner.prompts import PromptTokenizer
+
+    text = command(without=["--output", "--runs", "--cache"])
+    for language, encoder in product(arguments.languages, arguments.only):
+        if encoder not in ENCODERS[language]:
+            continue
+        with TemporaryDirectory() as folder:
+            save_tokenizer(encoder_name(encoder, arguments), folder)
+            prompts = PromptTokenizer(WordTokenizer.load(folder))
+        for name in CORPORA[language]:
+            path = Path(arguments.data) / language / name
+            split = "dev" if "dev" in find_splits(path) else "train"
+            value = 100 * ceiling(open_corpus(path, split, language=language), prompts)
+            print(f"{name} ({split}): {value:.2f}", flush=True)
+            metric = f"punifiedner/ceiling/{name}/{encoder}/f1"
+            yield Record(metric, round(value, 2), text, f"{name}: gold answers on {split}", encoder=encoder)
+
+
+def ceiling(corpus: Corpus, prompts: PromptTokenizer) -> float:
+    """The strict F1 of the entities that answers with exactly the gold mentions give."""
+    from onoma import Entity
+    from onoma.evaluation import evaluate
+    from onoma.systems.punifiedner.answers import WindowText, outermost
+    from onoma.text.alignment import mention_words
+    from onoma.text.words import segment
+
+    predicted = []
+    for document in corpus:
+        text, words = document.text, segment(document.text)
+        (source,) = prompts.read([text], [words])
+        window, found = WindowText(text, words, source), []
+        edges = np.array([(one.start, one.end) for one in document.entities], np.int32).reshape(-1, 2)
+        for one, (first, last) in zip(document.entities, mention_words(words, *edges.T).tolist(), strict=True):
+            ids = source.words(first, last)
+            found.append((one.label, window.find(prompts.strings([ids])[0], ids, prompts.unk)[0]))
+        others = {run for _, runs in found for run in runs}
+        spans = {(words[a, 0], words[b, 1], label) for label, runs in found for a, b in outermost(runs, others)}
+        predicted.append([Entity(int(a), int(b), text[a:b], label) for a, b, label in spans])
+    return evaluate(corpus, predicted).strict.micro.f1
 
 
 def records(found: dict[Figure, dict[str, Any]], command: str) -> Iterator[Record]:

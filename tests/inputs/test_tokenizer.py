@@ -16,6 +16,7 @@ from onoma.inputs.tokenizer import WordTokenizer, normalize_unknown_signs
 from onoma.models.hub import EMBEDDED
 from onoma.text.width import fold_width
 from onoma.text.words import segment
+from tiny_t5 import t5_tokenizer
 
 
 @pytest.fixture(scope="module")
@@ -136,6 +137,13 @@ def test_a_folder_without_a_tokenizer_is_explained(tmp_path: Path) -> None:
 def test_a_tokenizer_must_add_a_token_at_each_end() -> None:
     with pytest.raises(OnomaError, match="one token at each end of a text, it adds 0 in all"):
         WordTokenizer(letter_tokenizer("ab", lowercase=False))
+
+
+def test_padding_is_the_first_token_of_a_t5_which_adds_an_end_only() -> None:
+    tokenizer = WordTokenizer(t5_tokenizer(["Tom"]))
+    assert (tokenizer.cls, tokenizer.pad) == (0, 0)
+    assert tokenizer.encode(["Tom"])[0][-1] == tokenizer.sep == 1
+    assert tokenizer.tokenize(["Tom", "To"]).counts.tolist() == [1, 3]  # "▁", "T", "o"
 
 
 def letter_tokenizer(vocabulary: str, *, lowercase: bool) -> Tokenizer:

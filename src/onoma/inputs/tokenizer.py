@@ -38,8 +38,7 @@ class WordTokenizer:
     """An encoder's tokenizer, read from `tokenizer.json`. It is thread-safe.
 
     Words are tokenised one by one, so the tokens of a word do not depend on its neighbours, and the tokens of words
-    that were seen before come from a cache. Full-width letters and
-    digits are read as half-width ones.
+    that were seen before come from a cache. Full-width letters and digits are read as half-width ones.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
@@ -47,13 +46,12 @@ class WordTokenizer:
         tokenizer.no_truncation()
         tokenizer.encode_special_tokens = True  # a label "[CLS]" is text, not the encoder's first token
         self.tokenizer = tokenizer
-        self.pad = self._special_token("[PAD]", "<pad>")
         special = tokenizer.encode("").ids
-        if len(special) == 1:  # T5 has no first token; padding takes its place, as in front of its decoder
-            special = [self.pad, *special]
-        if len(special) != 2:
+        if len(special) not in (1, 2):
             raise OnomaError(f"the tokenizer must add one token at each end of a text, it adds {len(special)} in all")
-        self.cls, self.sep = special
+        self.pad = self._special_token("[PAD]", "<pad>")
+        # T5 has no first token; padding takes its place, as in front of its decoder
+        self.cls, self.sep = special if len(special) == 2 else (self.pad, *special)
         self.unk = self._special_token("[UNK]", "<unk>")
         self.mask = self._special_token("[MASK]", "<mask>", "[UNK]", "<unk>")  # not all encoders have a mask token
         self._lock = ForkSafeLock()

@@ -35,7 +35,7 @@ from onoma.text.words import segment
 MAX_BATCH_TOKENS = 32_768
 """Tokens of a batch, padding included; prompts and beams count."""
 _MAX_LOGITS = 2**28  # that are held at once when answers are scored
-_LARGEST_MARGIN = 12.0  # of a mention that is certain
+_LARGEST_MARGIN = 12.0  # of a mention that is certain; that of an impossible one is as large
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,4 +235,4 @@ def _margin(log_probabilities: Sequence[float], type_start: int, start: int, end
     mention = log_probabilities[start : end + 1]
     logarithm = sum(log_probabilities[type_start:start]) + sum(mention) / len(mention)
     margin = logarithm - np.log(-np.expm1(min(logarithm, -1e-7)))
-    return float(min(margin, _LARGEST_MARGIN))
+    return float(np.clip(margin, -_LARGEST_MARGIN, _LARGEST_MARGIN))
