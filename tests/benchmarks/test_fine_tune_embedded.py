@@ -15,7 +15,7 @@ from onoma.models.hub import EMBEDDED
 
 
 def job(corpus: str, draw: int) -> Job:
-    return Job(corpus, 20, draw, "data", "runs", None, (), 1)
+    return Job(corpus, 20, draw, "data", "runs", None, (), 1, False)
 
 
 def result(f1: float) -> dict[str, float]:
@@ -46,6 +46,8 @@ def test_every_corpus_size_and_draw_is_planned_once() -> None:
         runs=Path("r"),
         limit=None,
         set=[],
+        threads=None,
+        time=False,
     )
     jobs = list(plan(arguments))
     assert len({one.folder for one in jobs}) == len(jobs) == 2 * 2 * len(CORPORA)

@@ -95,7 +95,7 @@ class System(Protocol):
 
     name: str
     artifacts: tuple[str, ...]  # files of a model folder beyond the usual ones, which are copied with it
-    all_stages: tuple[str, ...]  # of training, with any options; a recipe may have settings for all of them
+    optional_stages: tuple[str, ...]  # stages that options can leave out; a recipe may have settings for them anyway
 
     def parse_options(self, values: Mapping[str, Any]) -> Any:
         """The system's options, checked strictly."""

@@ -181,10 +181,9 @@ class Recipe(_Strict):
             raise OnomaError("the recipe names no encoder. Fix: give 'encoder', or a model to 'start' from")
         if self.start is None and (self.training.start_share or self.training.threshold_from == "start"):
             raise OnomaError("the recipe uses weights or thresholds of a start. Fix: give 'start', such as 'embedded'")
-        self.system_options()
-        names = get_system(self.system).all_stages
+        names = self.stage_names()
         for name in self.stages:
-            if name not in names:
+            if name not in (*names, *get_system(self.system).optional_stages):
                 raise OnomaError(f"there is no stage {name!r}; the stages are: {', '.join(names)}")
             _refuse_renamed({"training": self.stages[name]})
             self.stage_training(name)

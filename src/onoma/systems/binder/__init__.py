@@ -26,7 +26,7 @@ class BinderSystem:
 
     name = "binder"
     artifacts = (PROTOTYPES_FILE,)
-    all_stages = ("binder",)
+    optional_stages: tuple[str, ...] = ()
 
     def parse_options(self, values: Mapping[str, Any]) -> BinderOptions:
         """The options of a recipe or of config.json."""
@@ -34,7 +34,7 @@ class BinderSystem:
 
     def stage_names(self, options: BinderOptions) -> tuple[str, ...]:
         """There is one stage."""
-        return self.all_stages
+        return ("binder",)
 
     def build(self, config: ModelConfig, folder: Path) -> nn.Module:
         """An untrained model of the shape that a configuration describes."""

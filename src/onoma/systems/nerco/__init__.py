@@ -28,7 +28,7 @@ class NerCoSystem:
 
     name = "nerco"
     artifacts = (LEXICON_FILE, VECTOR_NAMES_FILE)
-    all_stages = ("contrast", "head", "lattice", "tag")
+    optional_stages = ("contrast", "head", "lattice")
 
     def parse_options(self, values: Mapping[str, Any]) -> NerCoOptions:
         """The options of a recipe or of config.json."""

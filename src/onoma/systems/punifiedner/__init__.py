@@ -29,7 +29,7 @@ class PUnifiedNerSystem:
 
     name = "punifiedner"
     artifacts = ()
-    all_stages = ("adapt", "joint")
+    optional_stages = ("adapt", "joint")
 
     def parse_options(self, values: Mapping[str, Any]) -> PUnifiedNerOptions:
         """The options of a recipe or of config.json."""

@@ -27,7 +27,7 @@ class SclRaiSystem:
 
     name = "scl-rai"
     artifacts = (DATASTORE_FILE,)
-    all_stages = ("scl-rai",)
+    optional_stages: tuple[str, ...] = ()
 
     def parse_options(self, values: Mapping[str, Any]) -> SclRaiOptions:
         """The options of a recipe or of config.json."""
@@ -35,7 +35,7 @@ class SclRaiSystem:
 
     def stage_names(self, options: SclRaiOptions) -> tuple[str, ...]:
         """There is one stage."""
-        return self.all_stages
+        return ("scl-rai",)
 
     def build(self, config: ModelConfig, folder: Path) -> nn.Module:
         """An untrained model of the shape that a configuration describes."""

@@ -27,7 +27,7 @@ class SunerSystem:
 
     name = "suner"
     artifacts: tuple[str, ...] = ()
-    all_stages = tuple(name for names in STAGES.values() for name in names)
+    optional_stages: tuple[str, ...] = ()
 
     def parse_options(self, values: Mapping[str, Any]) -> SunerOptions:
         """The options of a recipe or of config.json."""
