@@ -16,6 +16,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from itertools import islice
 from pathlib import Path
 
@@ -134,17 +135,18 @@ def make_systems(
     matching = TorchBinder(binder, ModelConfig("binder", max_tokens=arguments.max_tokens), tokenizer)
     tagging = TorchNerCo(crf, ModelConfig("nerco", threshold=0.0, types=by_name), tokenizer)
     return {
-        "binder": System(binder, _loss_of(binder, "tags"), Inference(matching, types), _optimiser(binder)),
-        "bert-crf": System(crf, _loss_of(crf, "last", "gold", "known"), Inference(tagging, types), _optimiser(crf)),
+        "binder": System(binder, _loss_of(binder), Inference(matching, types), _optimiser(binder)),
+        "bert-crf": System(crf, _loss_of(crf), Inference(tagging, types), _optimiser(crf)),
         "biaffine": System(biaffine, biaffine, biaffine.extract, _optimiser(biaffine)),
     }
 
 
-def _loss_of(model: nn.Module, *unused: str) -> Callable[..., Tensor]:
-    """The loss of a model of ours, which gets all inputs but some."""
+def _loss_of(model: nn.Module) -> Callable[..., Tensor]:
+    """The loss of a model of ours, which gets the inputs that it names."""
+    names = signature(model.forward).parameters
 
     def loss(**inputs: Tensor) -> Tensor:
-        found: Tensor = model(**{name: value for name, value in inputs.items() if name not in unused})["loss"]
+        found: Tensor = model(**{name: value for name, value in inputs.items() if name in names})["loss"]
         return found
 
     return loss

@@ -1,4 +1,4 @@
-"""A small Chinese corpus, an encoder that reads it, and a lexicon with vectors, for tests of NerCo."""
+"""A small Chinese corpus and a lexicon with vectors, for tests of NerCo."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
 from onoma import Document
 from onoma.data import write
 from onoma.systems.nerco.word_vectors import VECTORS_FILE, WORDS_FILE
-from tiny import document, train_tokenizer
+from tiny import document
 
 PEOPLE = ("王芳", "李建国", "欧阳明", "张伟", "陈小红")
 PLACES = ("北京", "上海市", "黑龙江省", "南京", "重庆")
@@ -54,17 +52,6 @@ def write_chinese_corpus(root: Path) -> Path:
     np.save(root / "vectors" / VECTORS_FILE, np.random.default_rng(0).normal(size=(len(names), 12)).astype(np.float32))
     (root / "vectors" / WORDS_FILE).write_text("\n".join(names) + "\n", "utf-8")
     return root
-
-
-def save_chinese_encoder(folder: Path) -> Path:
-    """A tiny BERT with random weights whose tokens are characters."""
-    tokenizer = train_tokenizer([one.text for one in documents()])
-    special = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special).save_pretrained(folder)
-    torch.manual_seed(0)
-    size = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
-    BertModel(BertConfig(vocab_size=tokenizer.get_vocab_size(), **size)).save_pretrained(folder)
-    return folder
 
 
 def nerco_recipe(encoder: Path) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import torch
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
+from onoma import Document
 from onoma.data import write
 from onoma.training.recipe import Recipe, load_recipe
 from tiny import OPTIONS, TYPES, documents, train_tokenizer
@@ -21,9 +23,9 @@ TIMES = ("seconds", "train_seconds", "train_words_per_second")
 SUNER_OPTIONS = {"detector_size": 32, "matcher_size": 16, "vector_size": 16, "max_width": 8}
 
 
-def save_encoder(folder: Path) -> Path:
-    """A tiny BERT with random weights, as a folder that `encoder:` of a recipe may name."""
-    tokenizer = train_tokenizer([one.text for one in documents()])
+def save_encoder(folder: Path, texts: Sequence[Document] = ()) -> Path:
+    """A tiny BERT with random weights that can read some texts, as a folder that `encoder:` of a recipe may name."""
+    tokenizer = train_tokenizer([one.text for one in texts or documents()])
     tokenizer.add_special_tokens(MARKERS)
     special = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
     PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special).save_pretrained(folder)

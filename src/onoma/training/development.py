@@ -9,24 +9,22 @@ import torch
 from torch import nn
 
 from onoma.data.corpora import relabel
+from onoma.evaluation.candidates import EvaluationSet
 from onoma.training.collation import Collator
 from onoma.training.examples import Example, make_examples
-from onoma.training.stages import TrainingData
 from onoma.training.trainer import to_device
 
 
-def development_examples(data: TrainingData, runtime: Any) -> list[Example]:
-    """The development data as training examples; types that were not trained on are left out."""
+def development_examples(development: Sequence[EvaluationSet], runtime: Any) -> list[Example]:
+    """Development data as training examples; types that were not trained on are left out."""
     numbers = {name: number for number, name in enumerate(runtime.config.types)}
-    known = [
-        {kind.name: kind if kind.name in numbers else None for kind in one.corpus.types} for one in data.development
-    ]
+    known = [{kind.name: kind if kind.name in numbers else None for kind in one.corpus.types} for one in development]
     examples, _ = make_examples(
-        [relabel(one.corpus, types) for one, types in zip(data.development, known, strict=True)],
+        [relabel(one.corpus, types) for one, types in zip(development, known, strict=True)],
         numbers,
         runtime.tokenizer,
-        max_tokens=data.recipe.max_tokens,
-        overlap=data.recipe.overlap,
+        max_tokens=runtime.config.max_tokens,
+        overlap=runtime.config.overlap,
         drop_empty=False,
     )
     return examples

@@ -164,6 +164,15 @@ class Recipe(_Strict):
         """The options of the system, checked."""
         return get_system(self.system).parse_options(self.options)
 
+    def with_parts_of(self, data: Path) -> Recipe:
+        """The recipe with the files of its parts: paths are relative to the current folder, or else to the data's."""
+
+        def find(path: str) -> str:
+            return str(data / path) if not os.path.exists(path) and (data / path).exists() else path
+
+        found = {name: find(one) if isinstance(one, str) else list(map(find, one)) for name, one in self.parts.items()}
+        return self.model_copy(update={"parts": found})
+
     def part(self, name: str) -> str:
         """The only file or folder of a part."""
         path = self.parts[name]

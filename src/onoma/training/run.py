@@ -55,7 +55,6 @@ from onoma.training.start import (
     complete_recipe,
     continue_start,
     copy_weights,
-    find_parts,
     find_start,
     freeze_layers,
     translated_types,
@@ -84,7 +83,7 @@ def train(
     start = find_start(recipe, Path(data))
     if start is not None:
         recipe = complete_recipe(recipe, start)
-    recipe = find_parts(recipe, Path(data))
+    recipe = recipe.with_parts_of(Path(data))
     training = get_system(recipe.system).training()
     unknown = sorted(recipe.parts.keys() - set(training.parts))
     if unknown:
@@ -208,7 +207,7 @@ def _train_stages(training: Training, runtime: Any, data: TrainingData, output: 
         freeze_layers(runtime.model, data.recipe.stage_training(stage.name).frozen_layers)
         trained[stage.name] = _train_stage(data, stage, runtime.model, output)
     if settings.start_share == "dev":
-        held_out = development_examples(data, runtime)
+        held_out = development_examples(data.development, runtime)
         quality = partial(_quality, runtime, data, stage, held_out)
         mentions = _count_mentions(data.examples), _count_mentions(held_out)
         trained[stage.name]["start_share"] = choose_start_share(runtime, first, quality, mentions, factor)

@@ -6,7 +6,6 @@ System, encoder, tokenizer, options and calibration are those of the start, so t
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -67,18 +66,6 @@ def find_start(recipe: Recipe, data: Path) -> ModelFolder | None:
     if not (folder.has(WEIGHTS_FILE) or folder.has(ONNX_FILE)):
         raise OnomaError(f"{folder.path} has neither {WEIGHTS_FILE} nor {ONNX_FILE}. Fix: get the model again")
     return replace(folder, config=replace(config, options=config.options | recipe.options))
-
-
-def find_parts(recipe: Recipe, data: Path) -> Recipe:
-    """The recipe with the files of its parts: paths are relative to this folder, or else to that of the data."""
-
-    def find(path: str) -> str:
-        return str(data / path) if not os.path.exists(path) and (data / path).exists() else path
-
-    found = {
-        name: find(one) if isinstance(one, str) else [find(each) for each in one] for name, one in recipe.parts.items()
-    }
-    return recipe.model_copy(update={"parts": found})
 
 
 def _choose_route(folder: RoutedFolder, recipe: Recipe, data: Path) -> ModelFolder:
@@ -210,7 +197,6 @@ def best_share(found: Mapping[float, Quality], trained: int, held_out: int) -> f
     return max(allowed, key=lambda share: (found[share].f1 if enough else 0.0, -found[share].loss))
 
 
-@torch.inference_mode()
 def freeze_layers(model: nn.Module, layers: int | Literal["half"]) -> None:
     """Exclude the embeddings and some lower layers of all encoders from training."""
     if not layers:

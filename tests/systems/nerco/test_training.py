@@ -15,8 +15,8 @@ from onoma import Entity, Extractor, OnomaError
 from onoma.models.export import export
 from onoma.systems.nerco.options import LEXICON_FILE, VECTOR_NAMES_FILE
 from onoma.training.run import train
-from tiny_chinese import LABELS, documents, nerco_recipe, save_chinese_encoder, write_chinese_corpus
-from tiny_training import SHORT, changed_recipe, curve_of, metrics_of
+from tiny_chinese import LABELS, documents, nerco_recipe, write_chinese_corpus
+from tiny_training import SHORT, changed_recipe, curve_of, metrics_of, save_encoder
 
 torch.set_num_threads(1)
 TEXTS = [one.text for one in documents()[::7]]
@@ -25,7 +25,7 @@ TEXTS = [one.text for one in documents()[::7]]
 @pytest.fixture(scope="module")
 def values(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """A recipe for NerCo on the Chinese corpus."""
-    return nerco_recipe(save_chinese_encoder(tmp_path_factory.mktemp("encoders") / "chinese"))
+    return nerco_recipe(save_encoder(tmp_path_factory.mktemp("encoders") / "chinese", documents()))
 
 
 @pytest.fixture(scope="module")

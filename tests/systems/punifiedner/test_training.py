@@ -297,3 +297,11 @@ def test_the_score_of_a_mention_grows_with_the_probability_of_its_tokens(runtime
     assert certain > likely > unlikely
     assert likely == pytest.approx(np.log(np.exp(-0.1) / (1 - np.exp(-0.1))))
     assert _margin([-2.0, 0.0, -0.1, -0.1], 0, 2, 3) < likely  # a type that hardly has another mention
+
+
+def test_masked_words_are_refused(
+    recipe_values: dict[str, Any], t5_folder: Path, data_folder: Path, tmp_path: Path
+) -> None:
+    recipe = punifiedner_recipe(recipe_values, t5_folder, training=SHORT, data={"mask_repeated": True})
+    with pytest.raises(OnomaError, match=r"remove 'data\.mask_repeated'"):
+        train(recipe, output=tmp_path, data=data_folder)

@@ -11,9 +11,9 @@ from onoma.models.folder import ONNX_FILE, ModelFolder
 from onoma.onnx.runtime import Floats, OnnxRuntime
 from onoma.onnx.session import OnnxSession
 from onoma.systems.base import RuntimeSettings
+from onoma.systems.blocks.closed_types import ClosedTypes
 from onoma.systems.blocks.tagging import TagScheme
 from onoma.systems.blocks.viterbi import TransitionScores
-from onoma.systems.closed_types import ClosedTypes
 from onoma.systems.nerco.decoding import propose_tagged
 from onoma.systems.nerco.inputs import LONGEST_NODE, LatticeInputs
 from onoma.systems.nerco.options import NerCoOptions

@@ -15,8 +15,8 @@ from onoma.labels.type_cache import TypeCache
 from onoma.models.config import ModelConfig
 from onoma.models.folder import ModelFolder
 from onoma.systems.base import RuntimeSettings
+from onoma.systems.blocks.closed_types import ClosedTypes
 from onoma.systems.blocks.torch_runtime import TorchRuntime
-from onoma.systems.closed_types import ClosedTypes
 from onoma.systems.nerco.decoding import propose_tagged
 from onoma.systems.nerco.inputs import LatticeInputs
 from onoma.systems.nerco.model import NerCo

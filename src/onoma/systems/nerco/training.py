@@ -92,7 +92,8 @@ class NerCoTraining:
             if name != "contrast":
                 yield Stage(name, data.examples, collator, lambda: mean_scores(data.development, runtime))
                 continue
-            examples, size = development_examples(data, runtime), data.recipe.stage_training(name).batch_size
+            examples = development_examples(data.development, runtime)
+            size = data.recipe.stage_training(name).batch_size
             evaluate = partial(_contrastive_loss, model, collator, examples, size)
             yield Stage(name, data.examples, collator, evaluate, monitor="loss")
 

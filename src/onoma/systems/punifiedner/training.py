@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from onoma.entities import EntityType
+from onoma.errors import OnomaError
 from onoma.evaluation.candidates import EvaluationSet, mean_scores
 from onoma.inputs.tokenizer import WordTokenizer
 from onoma.models.config import ModelConfig
@@ -19,8 +20,8 @@ from onoma.systems.punifiedner.model import PUnifiedNer
 from onoma.systems.punifiedner.options import PUnifiedNerOptions
 from onoma.systems.punifiedner.torch_runtime import TorchPUnifiedNer
 from onoma.training.calibration import calibrate
-from onoma.training.development import mean_loss
-from onoma.training.examples import Example, make_examples
+from onoma.training.development import development_examples, mean_loss
+from onoma.training.examples import Example
 from onoma.training.recipe import Recipe
 from onoma.training.stages import Stage, TrainingData
 
@@ -47,6 +48,11 @@ class PUnifiedNerTraining:
 
     def stages(self, runtime: TorchPUnifiedNer, data: TrainingData) -> Iterator[Stage]:
         """Adaptation is judged by the loss on development texts, joint learning by the mean F1 over corpora."""
+        if data.recipe.data.mask_repeated:
+            raise OnomaError(
+                "PUnifiedNER writes all mentions of a text, so that none can be left open. Fix: remove "
+                "'data.mask_repeated' from the recipe, or complete the labels with 'data.relabel'"
+            )
         if data.recipe.training.threshold_from != "start":
             runtime.config = replace(runtime.config, threshold=ALL_MENTIONS)
         makers = {"adapt": self._adapt, "joint": self._joint}
@@ -56,7 +62,7 @@ class PUnifiedNerTraining:
     @staticmethod
     def _adapt(runtime: TorchPUnifiedNer, data: TrainingData) -> Stage:
         collator = PrefixCollator(runtime.prompts, seed=data.recipe.seed)
-        texts = [(one.corpus.name, development_texts(one, runtime)) for one in data.development]
+        texts = [(one.corpus.name, development_examples([one], runtime)) for one in data.development]
         size = data.recipe.stage_training("adapt").batch_size
         return Stage("adapt", data.examples, collator, lambda: mean_losses(runtime, collator, texts, size), "loss")
 
@@ -75,19 +81,6 @@ class PUnifiedNerTraining:
             runtime.config = replace(runtime.config, threshold=ALL_MENTIONS)
 
 
-def development_texts(one: EvaluationSet, runtime: TorchPUnifiedNer) -> list[Example]:
-    """The windows of development data; only their texts are used."""
-    examples, _ = make_examples(
-        [one.corpus],
-        {kind.name: number for number, kind in enumerate(one.corpus.types)},
-        runtime.tokenizer,
-        max_tokens=runtime.config.max_tokens,
-        overlap=runtime.config.overlap,
-        drop_empty=False,
-    )
-    return examples
-
-
 def mean_losses(
     runtime: TorchPUnifiedNer,
     collator: PrefixCollator,
@@ -95,7 +88,6 @@ def mean_losses(
     batch_size: int,
 ) -> dict[str, float]:
     """The mean loss over corpora, and the loss of each one if there are several."""
-    with runtime.autocast():
-        each = {name: mean_loss(runtime.model, collator, examples, batch_size) for name, examples in texts}
+    each = {name: mean_loss(runtime.model, collator, examples, batch_size) for name, examples in texts}
     mean = {"loss": float(np.mean(list(each.values())))}
     return mean if len(each) == 1 else mean | {f"{name}_loss": value for name, value in each.items()}

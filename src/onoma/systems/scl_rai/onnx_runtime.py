@@ -10,7 +10,7 @@ from onoma.models.folder import ONNX_FILE, ModelFolder
 from onoma.onnx.runtime import Floats, OnnxRuntime
 from onoma.onnx.session import OnnxSession
 from onoma.systems.base import RuntimeSettings, margin_of, scores_of
-from onoma.systems.closed_types import ClosedTypes
+from onoma.systems.blocks.closed_types import ClosedTypes
 from onoma.systems.options import parse_options
 from onoma.systems.scl_rai.options import SclRaiOptions
 from onoma.systems.scl_rai.retrieval import DataStore, margins

@@ -16,8 +16,8 @@ from onoma.labels.type_cache import TypeCache
 from onoma.models.config import ModelConfig
 from onoma.models.folder import ModelFolder
 from onoma.systems.base import RuntimeSettings, margin_of, scores_of
+from onoma.systems.blocks.closed_types import ClosedTypes
 from onoma.systems.blocks.torch_runtime import TorchRuntime
-from onoma.systems.closed_types import ClosedTypes
 from onoma.systems.scl_rai.model import SclRai, WordStates
 from onoma.systems.scl_rai.options import DATASTORE_FILE
 from onoma.systems.scl_rai.retrieval import DataStore, margins
