@@ -19,7 +19,8 @@ import numpy as np
 from onoma.errors import DataError, OnomaError
 from onoma.files import max_expanded_bytes, plain_suffix, read_lines, refuse_binary
 from onoma.text.chinese import code_points, fold_chinese, folding_table
-from onoma.text.trie import MAX_LENGTH, Integers, WordTrie
+from onoma.text.hashes import Integers
+from onoma.text.trie import MAX_LENGTH, WordTrie
 
 AnyPath = str | PathLike[str]
 

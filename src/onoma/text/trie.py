@@ -11,16 +11,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Integers = NDArray[np.int64]
-Hashes = NDArray[np.uint64]
+from onoma.text.hashes import Hashes, Integers, SortedHashes
 
 MAX_LENGTH = 64
 """Characters of a word at most."""
 
 _HALF, _MIX = np.uint64(32), np.uint64(0xD6E8FEB86659FD93)  # odd, so that it has an inverse modulo 2^64
-_LARGEST = np.uint64((1 << 64) - 1)
 _START, _LENGTH = 40, 32  # bits of an occurrence as one number: its start from bit 40 on, its length, its word
 _BYTE, _INT32 = (1 << 8) - 1, (1 << 32) - 1
 
@@ -37,27 +34,15 @@ class _Level:
     """The nodes of a level. A node is the place of the hash of its key among the sorted hashes."""
 
     def __init__(self, keys: Integers) -> None:
-        hashes = np.sort(_hash(keys))
-        bits = len(keys).bit_length() + 1
-        self._shift = np.uint64(64 - bits)
-        counts = np.bincount((hashes >> self._shift).view(np.int64), minlength=1 << bits)
-        self._buckets = (np.cumsum(counts) - counts).astype(np.int32)  # by the highest bits, where to start searching
-        self._hashes = np.append(hashes, _LARGEST)  # so that every search ends at a hash
+        self._keys = SortedHashes(np.sort(_hash(keys)))
         self.word = np.full(len(keys), -1, np.int32)  # that ends at each node
         self.is_prefix = np.zeros(len(keys), np.bool_)  # whether a longer word goes on
 
     def find(self, keys: Integers) -> tuple[Integers, Integers]:
         """Which of the keys are here, and their nodes."""
-        hashes = _hash(keys)
-        places = self._buckets.take((hashes >> self._shift).view(np.int64))
-        found = self._hashes.take(places)
-        behind = np.flatnonzero(found < hashes)
-        while len(behind):
-            places[behind] += 1
-            found[behind] = self._hashes.take(places[behind])
-            behind = behind[found[behind] < hashes[behind]]
-        rows = np.flatnonzero((found == hashes) & (places < len(self.word)))
-        return rows, places[rows].astype(np.int64)
+        is_here, places = self._keys.find(_hash(keys))
+        rows = np.flatnonzero(is_here)
+        return rows, places[rows]
 
 
 class WordTrie:

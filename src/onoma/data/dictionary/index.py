@@ -13,15 +13,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onoma.data.dictionary.folding import Folding
 from onoma.data.dictionary.pieces import Hashes, Integers, Pieces
+from onoma.text.hashes import SortedHashes, highest_bits
 
 BATCH_CHARACTERS = 1 << 16
 """Characters of phrases that are hashed together."""
 _STARTS, _IS_PHRASE = 1, 2
-_LARGEST = (1 << 64) - 1
 _SLOTS_PER_HASH = 8  # in the table that is looked up first: 1 of 8 hashes of other sequences passes it
 
 
@@ -33,41 +32,12 @@ class Occurrences(NamedTuple):
     phrase: Integers
 
 
-def _highest_bits(hashes: Hashes, shift: np.uint64) -> Integers:
-    """As indexes; an index of unsigned numbers would be copied."""
-    return (hashes >> shift).view(np.int64)
-
-
 def _distinct(hashes: Hashes) -> Hashes:
     """Sorted, each once. `np.unique` gives the same, but takes several times as long for a million hashes."""
     hashes = np.sort(hashes)
     is_first = np.ones(len(hashes), np.bool_)
     is_first[1:] = hashes[1:] != hashes[:-1]
     return hashes[is_first]
-
-
-class _SortedHashes:
-    """Hashes, sorted, in which others are found by their highest bits and a few steps."""
-
-    def __init__(self, hashes: Hashes) -> None:
-        bits = max(1, len(hashes).bit_length())
-        self.shift = np.uint64(64 - bits)
-        self.buckets = np.searchsorted(hashes, np.arange(1 << bits, dtype=np.uint64) << self.shift)
-        self.hashes = np.append(hashes, np.uint64(_LARGEST))  # so that every search ends at one
-
-    def __len__(self) -> int:
-        return len(self.hashes) - 1
-
-    def find(self, hashes: Hashes) -> tuple[NDArray[np.bool_], Integers]:
-        """Whether each hash is one of these, and its place or that of the next larger one."""
-        places = self.buckets.take(_highest_bits(hashes, self.shift))
-        nearest = self.hashes.take(places)
-        behind = np.flatnonzero(nearest < hashes)
-        while len(behind):
-            places[behind] += 1
-            nearest[behind] = self.hashes.take(places[behind])
-            behind = behind[nearest[behind] < hashes[behind]]
-        return (nearest == hashes) & (places < len(self)), places
 
 
 class _Level:
@@ -79,11 +49,11 @@ class _Level:
         self.flags = np.zeros(1 << bits, np.uint8)  # by the highest bits of a hash
         self.flags[starts >> self.shift] |= np.uint8(_STARTS)
         self.flags[phrases >> self.shift] |= np.uint8(_IS_PHRASE)
-        self.phrases, self.first_phrase = _SortedHashes(phrases), first_phrase
+        self.phrases, self.first_phrase = SortedHashes(phrases), first_phrase
 
     def look_up(self, hashes: Hashes) -> tuple[Integers, Integers, Integers]:
         """The rows that a longer phrase may start with, the rows that are phrases, and these phrases."""
-        flags = self.flags.take(_highest_bits(hashes, self.shift))
+        flags = self.flags.take(highest_bits(hashes, self.shift))
         rows = np.flatnonzero(flags >= _IS_PHRASE)
         is_phrase, places = self.phrases.find(hashes[rows])
         return np.flatnonzero((flags & _STARTS) > 0), rows[is_phrase], self.first_phrase + places[is_phrase]
