@@ -5,24 +5,25 @@
 
 `lengths` plots the records of benchmarks/nerco.py. `vectors` trains FLAT and NerCo on a corpus, takes the vectors of
 the words of gold mentions in dev after each stage (or reads them from --file, if it exists), and shows them by t-SNE
-with the tag of each word as its colour. Plots are written to docs/images.
+with the tag of each word as its colour; `vectors-file` only writes them. Plots are written to docs/images.
 """
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib import colormaps, rc_context
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from nerco import LENGTHS_MEASURE
 from onoma.evaluation.curves import SETTINGS
 from onoma.files import atomic_write_bytes
 from records import RESULTS, ROOT, main_with_errors, read_records
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 IMAGES = ROOT / "docs" / "images"
 LINES = {"supervised": "NerCo", "flat": "FLAT (no contrast)", "bert-crf": "BERT-CRF"}
@@ -32,6 +33,8 @@ MOST_WORDS = 1500
 
 def plot_lengths(arguments: argparse.Namespace) -> None:
     """F1 by sentence length, one line per setting."""
+    from matplotlib.figure import Figure
+
     rows = read_records(RESULTS / "nerco.json")
     figure = Figure(figsize=(6, 4), layout="constrained")
     axes = figure.subplots()
@@ -55,11 +58,12 @@ def _seeds(found: dict[str, Any]) -> str:
 
 def plot_vectors(arguments: argparse.Namespace) -> None:
     """Vectors of the words of mentions: FLAT, NerCo after contrast, NerCo after tagging."""
+    if not arguments.file.exists():
+        write_vectors(arguments)
+    from matplotlib import colormaps
+    from matplotlib.figure import Figure
     from sklearn.manifold import TSNE  # type: ignore[import-untyped]
 
-    if not arguments.file.exists():
-        arguments.file.parent.mkdir(parents=True, exist_ok=True)
-        np.savez_compressed(arguments.file, **extract_vectors(arguments))  # type: ignore[arg-type]
     stored = np.load(arguments.file, allow_pickle=False)
     names, tags = stored["tag_names"].tolist(), stored["tags"]
     figure = Figure(figsize=(12, 4.5), layout="constrained")
@@ -74,6 +78,12 @@ def plot_vectors(arguments: argparse.Namespace) -> None:
     handles, labels = axes.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=8, markerscale=3, fontsize="small")
     _save(figure, f"nerco-vectors-{arguments.corpus}.png")
+
+
+def write_vectors(arguments: argparse.Namespace) -> None:
+    """Write the vectors to a file; this part needs neither matplotlib nor scikit-learn."""
+    arguments.file.parent.mkdir(parents=True, exist_ok=True)
+    np.savez_compressed(arguments.file, **extract_vectors(arguments))  # type: ignore[arg-type]
 
 
 def extract_vectors(arguments: argparse.Namespace) -> dict[str, NDArray[Any]]:
@@ -133,6 +143,8 @@ def word_vectors(model: Path, weights: Path | None, arguments: argparse.Namespac
 
 
 def _save(figure: Figure, name: str) -> None:
+    from matplotlib import rc_context
+
     IMAGES.mkdir(parents=True, exist_ok=True)
     kind = name.rpartition(".")[2]
     metadata = {"Date": None} if kind == "svg" else {"Software": None}
@@ -144,7 +156,8 @@ def _save(figure: Figure, name: str) -> None:
 def main() -> None:
     """Draw one of the pictures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("picture", choices=["lengths", "vectors"])
+    pictures = {"lengths": plot_lengths, "vectors": plot_vectors, "vectors-file": write_vectors}
+    parser.add_argument("picture", choices=list(pictures))
     parser.add_argument("--corpus", default="weibo", choices=["weibo", "resume"], help="one with a dev part of its own")
     parser.add_argument("--data", help="folder of the corpora")
     parser.add_argument("--encoder", help="folder or hub name")
@@ -155,7 +168,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.file is None:
         arguments.file = arguments.runs / f"{arguments.corpus}.npz"
-    (plot_lengths if arguments.picture == "lengths" else plot_vectors)(arguments)
+    pictures[arguments.picture](arguments)
 
 
 if __name__ == "__main__":

@@ -11,13 +11,15 @@ Settings (all but the last start from one adaptation of the T5 to the texts of t
     random-exact        joint, with random prompts and exact matches
     mixed               joint, with dataset-dependent and random prompts (not in the paper)
     no-adaptation       joint, without adaptation
-    single-no-adaptation
+    single-no-adaptation  one model for a single corpus of each language
+    rate-RATE           joint, without adaptation, with a few steps at a learning rate; to choose it on dev
 
-Each model is chosen on dev and tested on test. Joint models are tested in other ways as well: `-free` after the setting
-means greedy search without constraints, `-beam` a constrained beam search with five beams, `-on-demand` that the types
-of each corpus are asked for in two halves. `f1` is strict (micro), `string_f1` is the paper's score (strings without
-positions, macro over types); `average` is the mean over the corpora of a language. `invented`, `damaged` and so on
-are what was counted in 100 answers. Results are written to benchmarks/results/punifiedner.json.
+Each model is chosen on dev and tested on test. The joint model is tested in other ways as well: `-free` after the
+setting means greedy search without constraints, `-beam` a constrained beam search with five beams; those with dataset
+or random prompts also `-on-demand`: the types of each corpus are asked for in two halves. `f1` is strict (micro),
+`string_f1` is the paper's score (strings without positions, macro over types); `average` is the mean over the corpora
+of a language. `invented`, `damaged` and so on are what was counted in 100 answers. Results are written to
+benchmarks/results/punifiedner.json.
 
 With `--ceilings`, nothing is trained: the setting `ceiling` is the strict F1 of right answers on dev (or train,
 if there is no dev), which shows what is lost because an answer names strings and not places.
@@ -54,8 +56,12 @@ ADAPTATIONS = {"en": "punifiedner/english.yaml", "zh": "punifiedner/chinese_adap
 ENCODERS = {"en": ("flan-t5-small",), "zh": ("t5-bert-zh", "t5-bge-small-zh")}
 DEV_LIMIT = 400
 BATCH_SIZE = 256  # windows; generation takes about as long for few as for many
-ADAPT_STEPS = {"en": 3000, "zh": 20000}
-SINGLE = ("training.max_steps=4000", "training.eval_steps=500")
+ADAPT_STEPS = {"en": 3000, "zh": 6000}
+SINGLE = ("training.max_steps=2500", "training.eval_steps=500")
+RATES = ("2e-4", "5e-4", "1e-3")
+RATE_STEPS = ("training.max_steps=1500", "training.eval_steps=1500")
+PILOT = {"en": ("conll2003",), "zh": ("cluener",)}
+"""Corpora of the models without adaptation that are trained for a single corpus."""
 OPTIONS: dict[str, tuple[str, ...]] = {
     "joint": (),
     "single": SINGLE,
@@ -64,7 +70,10 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "mixed": ("options.prompts=dataset+random",),
     "no-adaptation": (),
     "single-no-adaptation": SINGLE,
+    **{f"rate-{rate}": (f"training.learning_rate={rate}", *RATE_STEPS) for rate in RATES},
 }
+TESTED_IN_ALL_WAYS = ("joint",)
+TESTED_ON_DEMAND = ("joint", "random", "random-exact", "mixed")
 DECODINGS: dict[str, dict[str, Any]] = {"": {}, "-free": {"constrained": False}, "-beam": {"beams": 5}}
 ON_DEMAND = "-on-demand"
 COUNTED = ("truncated", "damaged", "repeated", "invented", "unaligned")
@@ -103,10 +112,17 @@ def figures(arguments: argparse.Namespace) -> Iterator[Figure]:
         for setting, encoder in product(("adapt", *OPTIONS), encoders):
             if setting != "adapt" and arguments.settings is not None and setting not in arguments.settings:
                 continue
-            names = CORPORA[language] if setting.startswith("single") else (language,)
+            names = _trained_on(setting, language)
             for corpus in names:
                 if corpus == language or arguments.corpora is None or corpus in arguments.corpora:
                     yield Figure(setting, corpus, encoder, seed)
+
+
+def _trained_on(setting: str, language: str) -> tuple[str, ...]:
+    """The corpora that have a model of their own, or the language if one model serves all corpora."""
+    if setting == "single-no-adaptation":
+        return PILOT[language]
+    return CORPORA[language] if setting == "single" else (language,)
 
 
 def run_of(figure: Figure) -> Run:
@@ -124,17 +140,20 @@ def run_of(figure: Figure) -> Run:
             changes = (*changes, _corpora(language, CORPORA[language]))
         return Run(figure.name, figure.encoder, ADAPTATIONS[language], (seed, *changes))
     corpora = CORPORA[language] if figure.corpus == language else (figure.corpus,)
+    changes = (seed, _corpora(language, corpora), "options.stages=joint", *OPTIONS[figure.setting])
+    if figure.setting.startswith("rate-"):
+        return Run(figure.name, figure.encoder, RECIPES[language], changes)
     scoring = {
         "language": language,
         "corpora": corpora,
-        "decodings": list(DECODINGS) if figure.corpus == language else [""],
-        "on_demand": figure.corpus == language,
+        "decodings": list(DECODINGS) if figure.setting in TESTED_IN_ALL_WAYS else [""],
+        "on_demand": figure.setting in TESTED_ON_DEMAND,
     }
     return Run(
         figure.name,
         figure.encoder,
         RECIPES[language],
-        (seed, _corpora(language, corpora), "options.stages=joint", *OPTIONS[figure.setting]),
+        changes,
         after=None if "no-adaptation" in figure.setting else figure._replace(setting="adapt", corpus=language).name,
         after_key="start",
         scorer="punifiedner:score",
@@ -284,6 +303,8 @@ def records(found: dict[Figure, dict[str, Any]], command: str) -> Iterator[Recor
     for figure, metrics in found.items():
         if figure.setting == "adapt":
             add("adapt", figure.language, "dev_loss", figure, metrics["best_dev_loss"])
+        elif figure.corpus == figure.language:
+            add(figure.setting, f"average-{figure.language}", "dev_f1", figure, metrics["best_dev_f1"])
         for way, by_corpus in metrics.get("scored", {}).items():
             for corpus, scores in by_corpus.items():
                 for measure, value in scores.items():
@@ -307,6 +328,8 @@ def records(found: dict[Figure, dict[str, Any]], command: str) -> Iterator[Recor
 def _data(setting: str, corpus: str) -> str:
     if setting == "adapt":
         return f"train texts of the corpora ({corpus}), loss on dev texts"
+    if setting.startswith("rate-"):
+        return f"trained on all corpora of the language, tested on {DEV_LIMIT} sentences of each dev"
     trained = "each corpus by itself" if setting.startswith("single") else "all corpora of the language"
     split = SPLITS.get(corpus, {}).get("test", "test")
     return f"{corpus}: trained on {trained}, chosen on {DEV_LIMIT} sentences of each dev, tested on {split}"

@@ -112,6 +112,7 @@ class TrainingRecipe(_Strict):
     warmup_ratio: float = Field(default=0.1, ge=0, lt=1)
     max_grad_norm: float = Field(default=1.0, gt=0)
     eval_steps: PositiveInt = 100
+    eval_batch_size: PositiveInt = 64
     patience: PositiveInt = 20  # evaluations without improvement
     ema_decay: float = Field(default=0.0, ge=0, lt=1)  # of an exponential moving average of the weights; 0: none
     bf16: bool = True

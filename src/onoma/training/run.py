@@ -186,7 +186,10 @@ def _evaluation_sets(
     """Corpora to evaluate on, whose types are asked for as in extraction: in the language of the start."""
     return [
         EvaluationSet(
-            join_for_windows(one, recipe.data), runtime, types=translated_types(start, parse_labels(one.types))
+            join_for_windows(one, recipe.data),
+            runtime,
+            types=translated_types(start, parse_labels(one.types)),
+            batch_size=recipe.training.eval_batch_size,
         )
         for one in corpora
     ]
