@@ -30,8 +30,9 @@ class _Sample(NamedTuple):
 class GraphedFunction:
     """A function of a module and tensors (rows, columns, ...) that runs as a CUDA graph where possible.
 
-    The function must return a tensor (rows, columns, ...), must not wait for the GPU, and rows and columns of zeros
-    must not change the others. It is called directly except in training on one GPU.
+    All tensors have the same rows; their columns may differ. The function must return a tensor with the rows and
+    columns of the first one, must not wait for the GPU, and rows and columns of zeros must not change the others. It is
+    called directly except in training on one GPU.
 
     Shapes that occur often are noted, and captured by `capture`, which training calls between steps: capturing fails
     while another pass through the same weights waits for its gradients.
@@ -54,18 +55,19 @@ class GraphedFunction:
         if not (self.enabled and first.is_cuda and torch.is_grad_enabled() and self.module.training):
             return self.function(*tensors)
         rows, columns = first.shape[:2]
-        shape = _round_up(rows), _round_up(columns)
-        padded = [F.pad(one, (0, shape[1] - columns, 0, shape[0] - rows)) for one in tensors]
+        shape = _round_up(rows), *(_round_up(one.shape[1]) for one in tensors)
+        padded = [_pad(one, shape[0], width) for one, width in zip(tensors, shape[1:], strict=True)]
         self.seen[shape] += 1
         if self._is_worth_capturing(shape):
             autocast = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else None
-            self.pending[shape] = _Sample([one.clone() for one in padded], autocast)
+            copies = [one.detach().clone().requires_grad_(one.requires_grad) for one in padded]
+            self.pending[shape] = _Sample(copies, autocast)
         run = self.graphs.get(shape, self.function)
         result: Tensor = run(*padded)
         return result[:rows, :columns]
 
-    def _is_worth_capturing(self, shape: tuple[int, int]) -> bool:
-        small = shape[0] * shape[1] <= MAX_TOKENS
+    def _is_worth_capturing(self, shape: tuple[int, ...]) -> bool:
+        small = shape[0] * max(shape[1:]) <= MAX_TOKENS
         room = len(self.graphs) + len(self.pending) < MAX_GRAPHS
         return small and room and self.seen[shape] >= CAPTURE_AFTER and shape not in self.graphs | self.pending
 
@@ -97,6 +99,12 @@ class _Call(nn.Module):
 
     def forward(self, *tensors: Tensor) -> Tensor:
         return self.function(*tensors)
+
+
+def _pad(tensor: Tensor, rows: int, columns: int) -> Tensor:
+    """The tensor with rows and columns of zeros behind its own."""
+    inner = (0, 0) * (tensor.ndim - 2)
+    return F.pad(tensor, (*inner, 0, columns - tensor.shape[1], 0, rows - tensor.shape[0]))
 
 
 def _round_up(length: int) -> int:
