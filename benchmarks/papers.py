@@ -1,4 +1,4 @@
-"""The tables of the five papers, read from paper_tables.yaml: what the papers report, and the metric of our records."""
+"""The tables of the five papers, from the folder paper_tables: what they report, and the metrics of our records."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from statistics import fmean
-from typing import Literal
+from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-FILE = Path(__file__).with_name("paper_tables.yaml")
+FOLDER = Path(__file__).with_name("paper_tables")
 ANY_ENCODER = "*"
 COLUMN = "{}"
 
@@ -48,6 +48,12 @@ class Claim(Strict):
     shown_as: Literal["difference", "ratio"] = Field("difference", alias="as")
     guess: str | None = None
 
+    @model_validator(mode="after")
+    def _check(self) -> Claim:
+        _check_metric(self.more)
+        _check_metric(self.less)
+        return self
+
 
 class PaperTable(Strict):
     """A table or figure: its columns by name, each with what it puts into the metrics of the rows."""
@@ -63,6 +69,15 @@ class PaperTable(Strict):
     differences: list[str] = []
     claims: list[Claim] = []
 
+    @model_validator(mode="after")
+    def _check(self) -> PaperTable:
+        for row in self.rows:
+            if len(row.paper) > len(self.columns):
+                raise ValueError(f"{self.name}, {row.name}: more figures than columns")
+            for metric in filter(None, self.metrics(row).values()):
+                _check_metric(metric)
+        return self
+
     def metrics(self, row: PaperRow) -> dict[str, str | None]:
         """The metrics of a row by column."""
         return {
@@ -73,6 +88,11 @@ class PaperTable(Strict):
     def encoders_of(self, row: PaperRow) -> list[str]:
         """The encoders with which a row should be measured."""
         return row.encoders or self.encoders if row.ours else []
+
+
+def _check_metric(metric: str) -> None:
+    if metric.count("/") != 4 or metric.split("/")[3] != ANY_ENCODER:
+        raise ValueError(f"a metric is system/setting/corpus/*/measure, got {metric!r}")
 
 
 class Paper(Strict):
@@ -105,9 +125,14 @@ class Papers(Strict):
                             yield metric, figure
 
 
-def read_papers(path: Path = FILE) -> Papers:
-    """Read the file; an error if it does not have the form above."""
-    return Papers.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+def read_papers(folder: Path = FOLDER) -> Papers:
+    """Read index.yaml and the file of each paper that it lists; an error if one does not have the form above."""
+    index = _read(folder / "index.yaml")
+    return Papers.model_validate(index | {"papers": {name: _read(folder / f"{name}.yaml") for name in index["papers"]}})
+
+
+def _read(path: Path) -> Any:
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
 def split_corpora(metric: str) -> list[str]:

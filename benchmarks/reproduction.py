@@ -16,7 +16,7 @@ HEAD = f"""\
 # Reproduction
 
 Every table and figure of the five papers, with the paper's figures and ours in one row. This page is generated from the
-records in `benchmarks/results` and from `benchmarks/paper_tables.yaml` by `python benchmarks/tables.py`; do not edit it
+records in `benchmarks/results` and from `benchmarks/paper_tables` by `python benchmarks/tables.py`; do not edit it
 by hand. Rows that a paper copies from other papers are left out.
 
 - A cell is our figure ± the standard deviation over seeds (or repeats, for speeds), and in brackets the paper's.
@@ -230,6 +230,6 @@ def render_part(kind: str, key: str, papers: Papers, figures: Figures) -> str:
     if kind == "table" and tables:
         return "\n".join(render_table(tables[0], papers, figures))
     raise OnomaError(
-        f"there is no {kind} {key!r} in benchmarks/paper_tables.yaml. "
+        f"there is no {kind} {key!r} in benchmarks/paper_tables. "
         'Fix: write "table: PAPER, NAME", such as "table: binder, Table 1", or "claims: PAPER".'
     )
