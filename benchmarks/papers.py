@@ -9,7 +9,9 @@ from statistics import fmean
 from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from onoma.errors import OnomaError
 
 FOLDER = Path(__file__).with_name("paper_tables")
 ANY_ENCODER = "*"
@@ -127,8 +129,14 @@ class Papers(Strict):
 
 def read_papers(folder: Path = FOLDER) -> Papers:
     """Read index.yaml and the file of each paper that it lists; an error if one does not have the form above."""
-    index = _read(folder / "index.yaml")
-    return Papers.model_validate(index | {"papers": {name: _read(folder / f"{name}.yaml") for name in index["papers"]}})
+    try:
+        index = _read(folder / "index.yaml")
+        papers = {name: _read(folder / f"{name}.yaml") for name in index["papers"]}
+        return Papers.model_validate(index | {"papers": papers})
+    except (OSError, yaml.YAMLError, ValidationError) as error:
+        raise OnomaError(
+            f"{folder.name}: {error}. Fix: correct the file; its keys are in benchmarks/papers.py"
+        ) from error
 
 
 def _read(path: Path) -> Any:

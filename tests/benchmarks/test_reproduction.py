@@ -9,18 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
 from onoma import OnomaError
 
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+
+from figures import Figure, Figures, published_number
+from papers import Papers, published_figure, read_papers
+from reproduction import Verdict, judge, render, render_part
+from tables import fill_parts, pages, stale
+
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "benchmarks"))
-
-from figures import Figure, Figures, published_number  # noqa: E402
-from papers import Papers, published_figure, read_papers  # noqa: E402
-from reproduction import Verdict, judge, render, render_part  # noqa: E402
-from tables import fill_parts, pages, stale  # noqa: E402
-
 INDEX = """
 papers: [tiny]
 encoders: {large: the large one, small: the small one}
@@ -244,6 +243,7 @@ def test_pages_are_stale_after_a_new_record(papers: Papers, docs: Path) -> None:
     ("old", "new", "message"),
     [
         ("about: two", "abuot: two", "abuot"),
+        ("title: Tiny", "title: [", "while parsing"),
         ("paper: [97.0]", "paper: [1, 2, 3, 4, 5]", "more figures than columns"),
         ("ours: tiny/full/{}/*/f1", "ours: tiny/full/{}/f1", "a metric is"),
         ("more: tiny/full/news/*/f1", "more: tiny/full/news/large/f1", "a metric is"),
@@ -252,7 +252,7 @@ def test_pages_are_stale_after_a_new_record(papers: Papers, docs: Path) -> None:
 def test_mistakes_in_the_file_of_a_paper_are_refused(old: str, new: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "index.yaml").write_text(INDEX)
     (tmp_path / "tiny.yaml").write_text(TINY.replace(old, new, 1))
-    with pytest.raises(ValidationError, match=message):
+    with pytest.raises(OnomaError, match=message):
         read_papers(tmp_path)
 
 
