@@ -48,12 +48,13 @@ class Claim(Strict):
     less: str
     paper: tuple[float, float] | None = None  # both figures, if they are not those of the two metrics
     shown_as: Literal["difference", "ratio"] = Field("difference", alias="as")
+    p_value: str | None = None  # the metric of a paired bootstrap of both
     guess: str | None = None
 
     @model_validator(mode="after")
     def _check(self) -> Claim:
-        _check_metric(self.more)
-        _check_metric(self.less)
+        for metric in filter(None, (self.more, self.less, self.p_value)):
+            _check_metric(metric)
         return self
 
 

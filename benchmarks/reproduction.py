@@ -12,6 +12,7 @@ from onoma.errors import OnomaError
 from papers import Claim, Paper, PaperRow, Papers, PaperTable, is_mean, published_figure
 
 NOT_MEASURED, NOTHING, NO_ENCODER = "not measured", "–", "none"
+LARGEST_P = 0.05
 HEAD = f"""\
 # Reproduction
 
@@ -25,8 +26,9 @@ by hand. Rows that a paper copies from other papers are left out.
 - {HISTORIC} marks figures that cannot be measured again as they stand; the reason, the command, the commit and the
   machine of each figure are on the [benchmarks page](benchmarks.md).
 - F1 is strict and micro-averaged, in percent, on test; everything is chosen on dev.
-- Under *claims*, a difference counts as seen if it has the paper's sign and is larger than both deviations together.
-  With one seed on a side, nothing is concluded. A guess at the reason follows what is not seen.
+- Under *claims*, a difference counts as seen if it has the paper's sign and is larger than both deviations together or,
+  where a paired bootstrap over sentences and seeds was made, its p is below {LARGEST_P}. With one seed on a side and no
+  such test, nothing is concluded. A guess at the reason follows what is not seen.
 """
 
 
@@ -34,7 +36,7 @@ class Verdict(Enum):
     """Whether a claim of a paper is seen in our figures."""
 
     SEEN = "seen"
-    UNCLEAR = "no difference beyond the spread"
+    UNCLEAR = "no difference beyond chance"
     OPPOSITE = "the opposite is seen"
     ONE_SEED = "one seed, no conclusion"
     MISSING = NOT_MEASURED
@@ -145,21 +147,25 @@ def compare(claim: Claim, figures: Figures) -> Iterator[tuple[str, str, Verdict]
     A side that was measured with one encoder only, such as a T5, is compared with all encoders of the other one.
     """
     more, less = figures.by_encoder(claim.more), figures.by_encoder(claim.less)
+    tests = figures.by_encoder(claim.p_value) if claim.p_value else {}
+    only = next(iter(less)) if len(less) == 1 and not less.keys() & more.keys() else None
     for name, one in more.items():
-        other_name = (
-            name if name in less else next(iter(less)) if len(less) == 1 and not less.keys() & more.keys() else None
-        )
-        if other_name is not None:
-            shown = _difference(claim, one.value, less[other_name].value)
-            pair = name if other_name in (name, "none") else f"{name} against {other_name}"
-            yield pair, shown, judge(one, less[other_name])
+        other = name if name in less else only
+        if other is not None:
+            pair = name if other in (name, NO_ENCODER) else f"{name} against {other}"
+            shown, p = _difference(claim, one.value, less[other].value), tests.get(name)
+            yield pair, shown if p is None else f"{shown} (p = {p.value:.3f})", judge(one, less[other], p)
 
 
-def judge(more: Figure, less: Figure) -> Verdict:
-    """Whether one figure is above another one by more than their spreads."""
-    if more.noise is None or less.noise is None:
+def judge(more: Figure, less: Figure, p: Figure | None = None) -> Verdict:
+    """Whether one figure is above another one by a test of both, or by more than their spreads."""
+    if p is not None:
+        by_chance = p.value >= LARGEST_P
+    elif more.noise is None or less.noise is None:
         return Verdict.ONE_SEED
-    if abs(more.value - less.value) <= more.noise + less.noise:
+    else:
+        by_chance = abs(more.value - less.value) <= more.noise + less.noise
+    if by_chance:
         return Verdict.UNCLEAR
     return Verdict.SEEN if more.value > less.value else Verdict.OPPOSITE
 

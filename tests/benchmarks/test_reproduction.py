@@ -57,6 +57,7 @@ tables:
       - text: Full is better on talk
         more: tiny/full/talk/*/f1
         less: tiny/plain/talk/*/f1
+        p_value: tiny/plain/talk/*/p_value
   - name: Figure 1
     about: a picture
     encoder: theirs
@@ -161,12 +162,21 @@ def test_a_claim_is_seen_if_the_difference_exceeds_both_spreads(more: Figure, le
     assert judge(more, less) is verdict
 
 
+def test_a_test_of_both_sides_decides_if_there_is_one(papers: Papers) -> None:
+    more, less = Figure(80.0, None, 1), Figure(79.0, None, 1)
+    assert judge(more, less, Figure(0.01)) is Verdict.SEEN
+    assert judge(less, more, Figure(0.01)) is Verdict.OPPOSITE
+    assert judge(more, less, Figure(0.2)) is Verdict.UNCLEAR
+    rows = [*RECORDS, record("tiny/plain/talk/small/p_value", 0.0123, spread=None)]
+    assert "small +1.25 (p = 0.012): seen." in render_part("claims", "tiny", papers, Figures(rows, {}))
+
+
 def test_claims_are_judged_for_each_encoder_and_explained_if_unseen(
     papers: Papers, figures: Figures, docs: Path
 ) -> None:
     page = render(papers, figures, docs)
     assert (
-        "- Full is better than plain. Paper: +0.50. Ours: small +0.50: no difference beyond the spread; "
+        "- Full is better than plain. Paper: +0.50. Ours: small +0.50: no difference beyond chance; "
         "base +1.00: seen. Best guess why: the moon was full."
     ) in page
     assert "- Full is better on talk. Paper: +10.00. Ours: small +1.25: one seed, no conclusion." in page
@@ -284,10 +294,10 @@ def test_sentences_name_metrics_that_are_in_a_table() -> None:
             assert set(parts) <= known, (table.name, metric)
 
 
-def test_commands_name_scripts_and_their_experiments() -> None:
+def test_commands_name_scripts() -> None:
     for paper in read_papers().papers.values():
         for table in paper.tables:
             for command in filter(None, (table.command, *(row.command for row in table.rows))):
-                python, script, first, *_ = command.split()
+                python, script, *_ = command.split()
                 assert python == "python"
-                assert first.startswith("-") or f'"{first}"' in (ROOT / script).read_text(encoding="utf-8"), command
+                assert (ROOT / script).is_file(), command
