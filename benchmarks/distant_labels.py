@@ -18,6 +18,7 @@ from onoma.data import Dictionary, load_corpus
 from onoma.entities import Corpus, Document
 from onoma.evaluation import Comparison
 from onoma.evaluation.strict import strict
+from papers import published_figure
 from records import RESULTS, Record, command, commit_for, main_with_errors, write_records
 
 MEASURES = ("f1", "precision", "recall")
@@ -40,10 +41,10 @@ def bc5cdr(data: Path) -> Iterator[Record]:
     """The dictionary on test."""
     folder = data / DISTANT["bc5cdr"]
     gold = load_corpus(folder, "test")
-    for setting, match_case, paper in (("distant", False, None), ("distant-match-case", True, 64.3)):
+    for setting, match_case in (("distant", False), ("distant-match-case", True)):
         dictionary = Dictionary.load([folder / "dict_core.txt.xz"], match_case=match_case)
         note = "bc5cdr: dict_core on test" + (", case as in the dictionary" if match_case else "")
-        yield from _records(f"dictionary/{setting}/bc5cdr", gold, list(dictionary.label(gold)), note, paper)
+        yield from _records(f"dictionary/{setting}/bc5cdr", gold, list(dictionary.label(gold)), note)
 
 
 def conll2003(data: Path) -> Iterator[Record]:
@@ -54,15 +55,12 @@ def conll2003(data: Path) -> Iterator[Record]:
     yield from _records("dictionary/distant/conll2003", gold, labelled.documents, note)
 
 
-def _records(
-    metric: str, gold: Corpus, labelled: Sequence[Document], note: str, paper: float | None = None
-) -> Iterator[Record]:
+def _records(place: str, gold: Corpus, labelled: Sequence[Document], note: str) -> Iterator[Record]:
     scores = strict(Comparison.between(gold, [document.entities for document in labelled])).micro
     for measure in MEASURES:
         value = round(100 * getattr(scores, measure), 2)
-        yield Record(
-            f"{metric}/none/{measure}", value, command(without=["--output"]), note, paper if measure == "f1" else None
-        )
+        metric = f"{place}/none/{measure}"
+        yield Record(metric, value, command(without=["--output"]), note, published_figure(metric))
 
 
 if __name__ == "__main__":

@@ -24,12 +24,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from experiments import Run, add_arguments, mean_record, run_all
+from papers import published_figure
 from records import RESULTS, Record, command, commit_for, main_with_errors, write_records
 
 DISTANT = {"bc5cdr": "en/distant_autoner_bc5cdr", "conll2003": "en/distant_conll2003"}
-PAPERS = {  # BINDER, table 3
-    ("binder", "distant", "bc5cdr"): 81.6,
-}
 SYSTEMS = ("binder", "scl-rai", "plain")
 MISSING_RATES = (0, 30, 50, 70)  # percent
 RATE_TO_CHOOSE = 50
@@ -222,13 +220,14 @@ def records(
                 seed: next(iter(metrics[part].values()))[measure.removeprefix("dev_")]
                 for seed, metrics in by_seed.items()
             }
+            metric = f"{system}/{setting}/{task.corpus}/{encoder}/{measure}"
             yield mean_record(
-                f"{system}/{setting}/{task.corpus}/{encoder}/{measure}",
+                metric,
                 scores,
                 command=command,
                 data=f"{task.corpus}: {_describe(task)}{f', chosen: {note}' if note else ''}; gold dev and test",
                 encoder=encoder,
-                paper=PAPERS.get((system, setting, task.corpus)) if measure == "f1" else None,
+                paper=published_figure(metric),
             )
 
 

@@ -30,6 +30,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from experiments import Run, add_arguments, mean_record, run_all
+from papers import published_figure
 from records import RESULTS, Record, command, commit_for, main_with_errors, write_records
 
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -39,17 +40,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "no-filtering": {"contrast_non_entities": True},
     "bert-crf": {"lattice": False, "contrast": "none", "output_dropout": 0.3},
     "bert-crf-contrast": {"lattice": False, "freeze_encoder": False, "output_dropout": 0.3},
-}
-PAPER: dict[str, dict[str, float]] = {
-    "supervised": {"weibo": 72.79, "resume": 96.82, "msra": 96.29},
-    "flat": {"weibo": 68.68, "resume": 96.10, "msra": 95.86},
-    "joint": {"weibo": 68.32, "resume": 95.36, "msra": 95.24},
-    "no-filtering": {"weibo": 71.93, "resume": 95.74, "msra": 96.13},
-    "bert-crf": {"weibo": 63.80, "resume": 95.68, "msra": 93.76},
-}
-PAPER_SPAN = {
-    "supervised": {"weibo": 76.61, "resume": 96.94, "msra": 96.57},
-    "flat": {"weibo": 74.00, "resume": 96.34, "msra": 96.32},
 }
 SETUPS: dict[str, tuple[str, ...]] = {
     "light-dropout": (),  # the recipes
@@ -171,14 +161,14 @@ def records(found: Found, chosen: str, command: str) -> Iterator[Record]:
         for measure, value in measures(figure.corpus, metrics).items():
             values.setdefault((figure.setting, figure.corpus, figure.encoder, measure), {})[figure.seed] = value
     for (setting, corpus, encoder, measure), by_seed in values.items():
-        papers: Mapping[str, Mapping[str, float]] = {"f1": PAPER, "span_f1": PAPER_SPAN}.get(measure, {})
+        metric = f"nerco/{setting}/{corpus}/{encoder}/{measure}"
         yield mean_record(
-            f"nerco/{setting}/{corpus}/{encoder}/{measure}",
+            metric,
             by_seed,
             command=command,
             data=f"{corpus}: trained on train, chosen on dev, tested on test; {chosen} chosen on dev of weibo",
             encoder=encoder,
-            paper=papers.get(setting, {}).get(corpus),
+            paper=published_figure(metric),
         )
 
 

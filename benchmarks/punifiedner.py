@@ -40,6 +40,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from experiments import Run, add_arguments, encoder_name, mean_record, run_all
+from papers import published_figure
 from records import RESULTS, Record, command, commit_for, main_with_errors, write_records
 
 if TYPE_CHECKING:
@@ -77,13 +78,6 @@ TESTED_ON_DEMAND = ("joint", "random", "random-exact", "mixed")
 DECODINGS: dict[str, dict[str, Any]] = {"": {}, "-free": {"constrained": False}, "-beam": {"beams": 5}}
 ON_DEMAND = "-on-demand"
 COUNTED = ("truncated", "damaged", "repeated", "invented", "unaligned")
-PAPER = {  # of string_f1
-    "joint": {"msra": 87.07, "resume": 97.18, "cluener": 77.00, "ecommerce": 71.32},
-    "single": {"msra": 87.78, "resume": 93.91, "cluener": 74.57, "ecommerce": 69.38},
-    "random": {"msra": 69.93, "resume": 95.48, "cluener": 69.62},
-    "random-exact": {"msra": 69.21, "resume": 90.20, "cluener": 66.30},
-    "single-no-adaptation": {"cluener": 48.67},
-}
 
 
 class Figure(NamedTuple):
@@ -315,13 +309,14 @@ def records(found: dict[Figure, dict[str, Any]], command: str) -> Iterator[Recor
         if set(by_corpus) == set(CORPORA[figure.language]):
             add(figure.setting + way, f"average-{figure.language}", measure, figure, fmean(by_corpus.values()))
     for (setting, corpus, encoder, measure), by_seed in values.items():
+        metric = f"punifiedner/{setting}/{corpus}/{encoder}/{measure}"
         yield mean_record(
-            f"punifiedner/{setting}/{corpus}/{encoder}/{measure}",
+            metric,
             by_seed,
             command=command,
             data=_data(setting, corpus),
             encoder=encoder,
-            paper=PAPER.get(setting, {}).get(corpus) if measure == "string_f1" else None,
+            paper=published_figure(metric),
         )
 
 

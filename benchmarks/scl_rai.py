@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from experiments import Run, Variant, add_arguments, mean_record, run_all
+from papers import published_figure
 from records import RESULTS, Record, command, commit_for, main_with_errors, write_records
 
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -36,20 +37,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "ce": {"contrast_weight": 0.0, "negative_sampling": "none"},
     "scl": {"negative_sampling": "none"},
     "weighted-sampling": {"contrast_weight": 0.0, "negative_sampling": "weighted"},
-}
-PAPER = {
-    "ce": {"ec": 55.99, "news": 74.57},  # the biaffine model, which is the nearest one in table 1
-    "sampling": {"ec": 66.17, "news": 85.39},
-    "weighted-sampling": {"ec": 67.03, "news": 86.15},
-    "sampling-scl": {"ec": 70.65, "news": 93.71},
-    "scl-rai": {"ec": 69.70, "news": 94.11},
-    "full": {"ec": 71.24, "news": 94.79},
-    "sampling-a": {"ec": 76.82, "news": 94.38},
-    "full-a": {"ec": 76.44, "news": 95.33},
-    "full-batch-8": {"ec": 70.78},
-    "full-batch-16": {"ec": 71.24},
-    "full-batch-32": {"ec": 70.87},
-    "full-batch-64": {"ec": 70.79},
 }
 MEASURES = (("f1", "test"), ("precision", "test"), ("recall", "test"), ("dev_f1", "dev"))
 BATCHES = (8, 16, 64)  # besides the usual one, 32
@@ -217,13 +204,14 @@ def records(found: Found, contrasts: Mapping[str, str], command: str) -> Iterato
     for (setting, corpus, encoder, measure, note), by_seed in values.items():
         trained = "A" if "-a" in setting.removesuffix("-tuned")[-2:] else "A + DS"
         loss = f"contrastive loss {_contrast_of(setting) or contrasts[corpus]}"
+        metric = f"scl-rai/{setting}/{corpus}/{encoder}/{measure}"
         yield mean_record(
-            f"scl-rai/{setting}/{corpus}/{encoder}/{measure}",
+            metric,
             by_seed,
             command=command,
             data=f"{corpus}: trained on {trained}, chosen on dev, tested on test; {loss}, {note}",
             encoder=encoder,
-            paper=PAPER.get(setting, {}).get(corpus) if measure == "f1" else None,
+            paper=published_figure(metric),
         )
 
 

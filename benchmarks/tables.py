@@ -1,20 +1,28 @@
-"""Make docs/benchmarks.md from the records in benchmarks/results: `python benchmarks/tables.py`.
+"""Make the tables of the documentation from the records in benchmarks/results: `python benchmarks/tables.py`.
 
-With `--check` nothing is written; the exit code is 1 if the page does not show what the records say.
+Made are docs/benchmarks.md (all records), docs/reproduction.md (the tables of the papers), and in all other pages what
+stands between `<!-- table: binder, Table 1 -->` or `<!-- claims: binder -->` and `<!-- end -->`. With `--check` nothing
+is written; the exit code is 1 if a page does not show what the records say.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
+import reproduction
+from figures import Figures, number, table_line
 from onoma.files import atomic_write
-from records import RESULTS, ROOT, read_records
+from papers import Papers, read_papers
+from records import RESULTS, ROOT, main_with_errors, read_records
 
-PAGE = ROOT / "docs" / "benchmarks.md"
+BENCHMARKS, REPRODUCTION = "benchmarks.md", "reproduction.md"
+PART = re.compile(r"(<!-- (table|claims): (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 HEAD = """\
 # Benchmarks
 
@@ -61,23 +69,18 @@ def _table(records: list[Row]) -> Iterator[str]:
         cells.setdefault((corpus, encoder), {})[measure] = _cell(record)
         data[corpus, encoder] = ("*historic*; " if record.get("historic") else "") + record["data"]
     measures = list(dict.fromkeys(measure for line in cells.values() for measure in line))
-    yield _line(["corpus", "encoder", *measures, "data"])
-    yield _line(["---", "---", *["---:"] * len(measures), "---"])
+    yield table_line(["corpus", "encoder", *measures, "data"])
+    yield table_line(["---", "---", *["---:"] * len(measures), "---"])
     for (corpus, encoder), line in cells.items():
-        yield _line([corpus, encoder, *(line.get(measure, "") for measure in measures), data[corpus, encoder]])
-
-
-def _line(cells: Iterable[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+        yield table_line([corpus, encoder, *(line.get(measure, "") for measure in measures), data[corpus, encoder]])
 
 
 def _cell(record: Row) -> str:
     value, spread, paper = record["value"], record["spread"], record["paper"]
-    decimals = 0 if abs(value) >= 1000 else 2 if abs(value) >= 1 else 3
-    text = f"{value:,.{decimals}f}"
+    text = number(value)
     if spread is not None:
-        text += f" ± {spread:,.{decimals}f}"
-    return text if paper is None else f"{text} ({paper:,.{decimals}f})"
+        text += f" ± {number(spread, like=value)}"
+    return text if paper is None else f"{text} ({number(paper, like=value)})"
 
 
 def _origin(record: Row) -> str:
@@ -87,17 +90,50 @@ def _origin(record: Row) -> str:
     return f"- `{record['command']}`{seeds}; commit {record['commit']}; {record['machine']}{historic}"
 
 
+def pages(docs: Path, rows: list[Row], papers: Papers) -> dict[Path, str]:
+    """The pages below a folder that show records, with their texts."""
+    figures = Figures(rows, papers.published())
+    made = {
+        docs / BENCHMARKS: render(rows),
+        docs / REPRODUCTION: reproduction.render(papers, figures, docs),
+    }
+    for path in sorted(docs.rglob("*.md")):
+        if path not in made and PART.search(text := path.read_text(encoding="utf-8")):
+            made[path] = fill_parts(text, papers, figures)
+    return made
+
+
+def fill_parts(text: str, papers: Papers, figures: Figures) -> str:
+    """A page with what belongs between its markers."""
+
+    def part(found: re.Match[str]) -> str:
+        start, kind, key, end = found.groups()
+        return f"{start}\n{reproduction.render_part(kind, key, papers, figures)}\n\n{end}"
+
+    return PART.sub(part, text)
+
+
+def stale(made: dict[Path, str]) -> list[Path]:
+    """The pages that do not show the records."""
+    return [path for path, text in made.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Make docs/benchmarks.md from the records in benchmarks/results.")
-    parser.add_argument("--check", action="store_true", help="only check whether the page is up to date")
+    """Write the pages, or check them."""
+    parser = argparse.ArgumentParser(description="Make the tables of the documentation from benchmarks/results.")
+    parser.add_argument("--check", action="store_true", help="only check whether the pages are up to date")
     check = parser.parse_args().check
-    page = render(row for path in sorted(RESULTS.rglob("*.json")) for row in read_records(path))
-    if not check:
-        with atomic_write(PAGE) as file:
-            file.write(page)
-    elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != page:
-        sys.exit("docs/benchmarks.md does not show the records: run python benchmarks/tables.py")
+    rows = [row for path in sorted(RESULTS.rglob("*.json")) for row in read_records(path)]
+    made = pages(ROOT / "docs", rows, read_papers())
+    changed = stale(made)
+    if check and changed:
+        names = ", ".join(str(path.relative_to(ROOT)) for path in changed)
+        sys.exit(f"pages that do not show the records: {names}. Fix: run python benchmarks/tables.py")
+    for path in changed:
+        with atomic_write(path) as file:
+            file.write(made[path])
+        print(f"written: {path.relative_to(ROOT)}")
 
 
 if __name__ == "__main__":
-    main()
+    main_with_errors(main)
