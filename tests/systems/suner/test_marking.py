@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from onoma.inputs.batches import Batch
 from onoma.inputs.tokenizer import WordTokenIds
-from onoma.systems.suner.marking import CLOSING, OPENING, PADDING, TEXT, Candidates, mark
+from onoma.systems.suner.marking import CLOSING, OPENING, PADDING, TEXT, Candidates, mark, pack_markers
 from tiny_batches import batch_of
 
 Spans = list[tuple[int, int]]
@@ -109,3 +109,16 @@ def test_untied_markers_have_the_positions_of_inserted_markers(
             number += 1
     tied = mark(batch, candidates)
     assert all((a == b).all() for name, a, b in zip(tied._fields, tied, marked, strict=True) if name != "positions")
+
+
+@given(cases())
+def test_packed_markers_are_those_of_the_padded_ones(case: tuple[list[list[int]], list[Spans]]) -> None:
+    counts, spans = case
+    batch, candidates = numbered_batch(counts), candidates_of(spans)
+    marked, packed = mark(batch, candidates), pack_markers(candidates, *candidates.tokens(batch))
+    window = candidates.window
+    assert packed.positions[0::2].tolist() == marked.positions[window, marked.opening].tolist()
+    assert packed.positions[1::2].tolist() == marked.positions[window, marked.closing].tolist()
+    assert packed.roles.tolist() == [OPENING, CLOSING] * len(window)
+    assert packed.windows.tolist() == [number for number, own in enumerate(spans) if own]
+    assert np.diff(packed.edges).tolist() == [2 * len(own) for own in spans if own]

@@ -104,29 +104,6 @@ def test_markers_attend_to_candidates_of_their_own_window_only() -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("spans", ["markers", "both"])
-@torch.no_grad()
-def test_markers_against_cached_keys_and_values_equal_the_full_pass(family: str, spans: str) -> None:
-    model, batch = tiny_suner(family, form="fused", spans=spans), random_batch(COUNTS, family)
-    candidates = candidates_of(SPANS)
-    marked, tokens = mark(batch, candidates), batch.ids.shape[1]
-    ids, mask = tensors(batch.ids, batch.mask)
-    full, marks = marked_states(model, batch, SPANS)
-
-    text, cache = model.text_states(ids, mask)
-    positions, roles = tensors(marked.positions[:, tokens:], marked.roles[:, tokens:])
-    window, place = marks.window.repeat(2), torch.cat([marks.opening, marks.closing]) - tokens
-    states = model.marker_states(cache, mask, positions, roles, window, place)
-    torch.testing.assert_close(states, full[window, place + tokens], atol=1e-5, rtol=1e-4)
-
-    first, last = text[marks.window, marks.first], text[marks.window, marks.last]
-    opening, closing = states.chunk(2)
-    found = model.match_markers(opening, closing, first, last, type_vectors())
-    for one, other in zip(found, model.match(full, marks, type_vectors()), strict=True):
-        torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
-
-
-@pytest.mark.parametrize("family", FAMILIES)
 @torch.no_grad()
 def test_padding_with_zeros_changes_nothing(family: str) -> None:
     """CUDA graphs rely on this: their inputs have more rows and columns than there are."""

@@ -56,6 +56,23 @@ class Marked(NamedTuple):
     closing: Integers  # (candidates,): the place of [/e]
 
 
+class PackedMarkers(NamedTuple):
+    """The markers of candidates without padding: [e] and [/e] of the first candidate, of the second, and so on."""
+
+    positions: Integers  # (markers,)
+    windows: Integers  # (windows with candidates,)
+    edges: Integers  # (windows with candidates + 1,): the first marker of each, and at the end the number of markers
+    roles: Integers  # (markers,): opening or closing marker
+
+
+def pack_markers(candidates: Candidates, first: Integers, last: Integers) -> PackedMarkers:
+    """Markers with the positions of the first and last token of their spans."""
+    windows, start = np.unique(candidates.window, return_index=True)
+    number = len(candidates.window)
+    positions = np.stack([first, last], axis=1).ravel()
+    return PackedMarkers(positions, windows, 2 * np.append(start, number), np.tile([OPENING, CLOSING], number))
+
+
 def place_markers(candidates: Candidates, first: Integers, last: Integers, windows: int) -> Markers:
     """Markers with the positions of the first and last token of their spans."""
     window, slot = candidates.window, candidates.slot

@@ -19,9 +19,10 @@ from torch import Tensor, nn
 
 from onoma.systems.blocks.cuda_graphs import GraphedFunction
 from onoma.systems.blocks.encoders import encoder_function, mean_pool
+from onoma.systems.blocks.inference import InferenceTransformer
 from onoma.systems.blocks.losses import contrastive_loss
 from onoma.systems.blocks.negatives import counted_spans
-from onoma.systems.blocks.transformer import KeyValueCache, Transformer
+from onoma.systems.blocks.transformer import Transformer
 from onoma.systems.suner.marking import CLOSING, OPENING, TEXT
 from onoma.systems.suner.options import STAGES, StageName, SunerOptions
 
@@ -64,7 +65,7 @@ class SpanDetector(nn.Module):
         start, end = self.start(first), self.end(last)
         logits = (start @ self.bilinear) @ end.transpose(1, 2)
         logits = logits + self.start_linear(start) + self.end_linear(end).transpose(1, 2)
-        found: Tensor = logits.float().masked_fill(~_spans(words, first.shape[1]), NO_SPAN)
+        found: Tensor = logits.float().masked_fill(~spans_of(words, first.shape[1]), NO_SPAN)
         return found
 
     def loss(self, first: Tensor, last: Tensor, words: Tensor, gold: Tensor, masked: Tensor | None = None) -> Tensor:
@@ -146,7 +147,7 @@ class Suner(nn.Module):
         self.encode_for_detection = encoder_function(detection_encoder or encoder)
         self.encode_type = encoder_function(encoder)
         self.encode_text = encoder_function(encoder)
-        self.encode_marked = GraphedFunction(self, self._marked_states)
+        self.encode_marked = GraphedFunction(self, self.marked_states)
 
     @property
     def graphed_functions(self) -> list[GraphedFunction]:
@@ -272,49 +273,26 @@ class Suner(nn.Module):
         pooled = mean_pool(states, mask) if self.options.pooling == "mean" else states[:, 0]
         return F.normalize(self.type_head(self.dropout(pooled)).float(), dim=-1)
 
-    def _embed(self, ids: Tensor, positions: Tensor, roles: Tensor) -> Tensor:
-        vectors = self.transformer.token_vectors(ids)
+    def _embed(
+        self, ids: Tensor, positions: Tensor, roles: Tensor, transformer: Transformer | InferenceTransformer
+    ) -> Tensor:
+        vectors = transformer.token_vectors(ids)
         opening, closing = self.markers
         vectors = torch.where((roles == OPENING)[..., None], opening.to(vectors.dtype), vectors)
         vectors = torch.where((roles == CLOSING)[..., None], closing.to(vectors.dtype), vectors)
-        return self.transformer.embed(vectors, positions)
+        return transformer.embed(vectors, positions)
 
-    def _marked_states(self, ids: Tensor, positions: Tensor, roles: Tensor) -> Tensor:
+    def marked_states(
+        self, ids: Tensor, positions: Tensor, roles: Tensor, prepared: InferenceTransformer | None = None
+    ) -> Tensor:
         """Equation 11: the states of text and markers in one pass over both."""
+        transformer = prepared or self.transformer
         exists = roles != 0
         visible = exists[:, None].expand(-1, ids.shape[1], -1)
         if self.options.attention_mask:  # text attends to text; markers attend to text and markers
             visible = visible & ((roles >= OPENING)[..., None] | (roles == TEXT)[:, None])
-        x = self._embed(ids, positions, roles)
-        return self.transformer.run(x, self.transformer.attention_bias(positions, positions, visible))[0]
-
-    def text_states(self, ids: Tensor, mask: Tensor) -> tuple[Tensor, KeyValueCache]:
-        """The states of texts without markers, and the keys and values of each layer for markers that follow."""
-        return self.transformer.encode(ids, mask)
-
-    def marker_states(
-        self,
-        cache: KeyValueCache,
-        mask: Tensor,
-        positions: Tensor,
-        roles: Tensor,
-        window: Tensor,
-        place: Tensor,
-        windows: Tensor | None = None,
-    ) -> Tensor:
-        """The states of markers alone, against the keys and values of the text: exactly those of a pass over both.
-
-        Args:
-            positions, roles: of markers (windows, markers), with padding.
-            window, place: of each marker that exists (markers,).
-            windows: the windows of the cache that these are; None: all.
-        """
-        text_positions = torch.arange(mask.shape[1], device=mask.device)[None].expand(len(mask), -1)
-        visible = torch.cat([mask.bool(), roles != 0], dim=1)[:, None].expand(-1, roles.shape[1], -1)
-        bias = self.transformer.attention_bias(positions, torch.cat([text_positions, positions], dim=1), visible)
-        own = self.markers[roles[window, place] - OPENING]
-        x = self.transformer.embed(own, positions[window, place])  # (markers, hidden)
-        return self.transformer.run_sparse(x, bias, cache, window, place, windows)
+        x = self._embed(ids, positions, roles, transformer)
+        return transformer.run(x, transformer.attention_bias(positions, positions, visible))
 
     # --- matching
 
@@ -338,7 +316,7 @@ class Suner(nn.Module):
         self, states: Tensor, first: Tensor, last: Tensor, words: Tensor, types: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         """The same for all spans up to `max_width`: rows (window, first word, last word), and results as in `match`."""
-        chosen = _spans(words, first.shape[1]).tril(self.options.max_width - 1)
+        chosen = spans_of(words, first.shape[1]).tril(self.options.max_width - 1)
         return self._match_spans(*at_words(states, first, last), chosen, types)
 
     def _match_spans(self, first: Tensor, last: Tensor, chosen: Tensor, types: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -360,7 +338,7 @@ def _feed_forward(inputs: int, outputs: int) -> nn.Module:
     return nn.Sequential(nn.Linear(inputs, outputs), nn.GELU(), nn.Dropout(0.1))
 
 
-def _spans(words: Tensor, length: int) -> Tensor:
+def spans_of(words: Tensor, length: int) -> Tensor:
     """Which pairs of words are spans of their window: (windows, length, length)."""
     place = torch.arange(length, device=words.device)
     return (place[:, None] <= place) & (place < words[:, None, None])
@@ -375,6 +353,9 @@ def by_edges(spans: Tensor) -> Tensor:
 
 def at_words(states: Tensor, first: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
     """The states at the first and at the last token of every word: (windows, words, hidden) each."""
-    size = states.shape[-1]
-    begin, end = (states.gather(1, place.unsqueeze(-1).expand(-1, -1, size)) for place in (first, last))
-    return begin, end
+    return at_tokens(states, first), at_tokens(states, last)
+
+
+def at_tokens(states: Tensor, tokens: Tensor) -> Tensor:
+    """The states at some tokens of each window: (windows, tokens, hidden)."""
+    return states.gather(1, tokens.unsqueeze(-1).expand(-1, -1, states.shape[-1]))
