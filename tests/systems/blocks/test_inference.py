@@ -44,7 +44,7 @@ def packed(added: dict[int, list[int]]) -> PackedTokens:
 def test_states_are_those_of_the_layers(family: str, lengths: tuple[int, ...]) -> None:
     transformer, ready = prepared(family)
     ids, mask = texts(family, lengths)
-    states = ready.encode(ids, mask).states
+    states = ready.encode(ids, mask)
     torch.testing.assert_close(states[mask > 0], transformer.encode(ids, mask)[mask > 0], **CLOSE)
 
 
@@ -53,7 +53,7 @@ def test_states_are_those_of_the_layers(family: str, lengths: tuple[int, ...]) -
 def test_bfloat16_is_close(family: str) -> None:
     transformer, ready = prepared(family, torch.bfloat16)
     ids, mask = texts(family)
-    states, expected = ready.encode(ids, mask).states, transformer.encode(ids, mask)
+    states, expected = ready.encode(ids, mask), transformer.encode(ids, mask)
     assert states.dtype == torch.bfloat16
     difference = (states.float() - expected)[mask > 0]
     assert float(difference.norm() / expected[mask > 0].norm()) < 0.03
@@ -64,9 +64,9 @@ def test_bfloat16_is_close(family: str) -> None:
 def test_texts_have_no_influence_on_each_other(family: str) -> None:
     _, ready = prepared(family)
     ids, mask = texts(family)
-    together = ready.encode(ids, mask).states
+    together = ready.encode(ids, mask)
     for row, length in enumerate(LENGTHS):
-        alone = ready.encode(ids[row : row + 1, :length], mask[row : row + 1, :length]).states
+        alone = ready.encode(ids[row : row + 1, :length], mask[row : row + 1, :length])
         torch.testing.assert_close(together[row : row + 1, :length], alone, **CLOSE)
 
 
@@ -76,7 +76,7 @@ def test_packed_tokens_are_as_in_one_pass_over_texts_and_tokens(family: str) -> 
     transformer, ready = prepared(family)
     ids, mask = texts(family)
     tokens, vectors = packed(ADDED), torch.randn(sum(map(len, ADDED.values())), HIDDEN)
-    encoded = ready.encode(ids, mask)
+    encoded = ready.encode_texts(ids, mask)
     states = ready.run_packed(ready.embed(vectors, tokens.positions), tokens, encoded)
     assert states.shape == vectors.shape
     for (text, positions), begin, end in zip(ADDED.items(), tokens.edges, tokens.edges[1:], strict=False):

@@ -170,5 +170,6 @@ class _EncoderFunction(GraphedFunction):
 
     def __call__(self, *tensors: Tensor) -> Tensor:
         if self.prepared is not None and not torch.is_grad_enabled():
-            return self.prepared.encode(*tensors).states.float()
+            ids, mask = tensors
+            return self.prepared.encode(ids, mask).float()
         return super().__call__(*tensors)

@@ -75,17 +75,8 @@ class InferenceTransformer:
         shape = max(len(distance), len(hidden)), *distance.shape[1:]
         return torch.add(distance, hidden, out=_aligned(shape, hidden))
 
-    def run(self, x: Tensor, bias: Tensor) -> Tensor:
-        """The states of tokens (texts, tokens, hidden)."""
-        return self._run(x, bias)[0]
-
-    def encode(self, ids: Tensor, mask: Tensor) -> EncodedTexts:
-        """Run texts as the encoder's own `forward` does."""
-        positions = torch.arange(ids.shape[1], device=ids.device)[None]
-        bias = self.attention_bias(positions, positions, mask[:, None])
-        return EncodedTexts(*self._run(self.embed(self.token_vectors(ids), positions), bias), mask)
-
-    def _run(self, x: Tensor, bias: Tensor) -> tuple[Tensor, list[Tensor]]:
+    def run(self, x: Tensor, bias: Tensor, cache: list[Tensor] | None = None) -> Tensor:
+        """The states of tokens (texts, tokens, hidden); adds queries, keys and values of every layer to `cache`."""
         texts, length, _ = x.shape
 
         def attend(tokens: Tensor) -> Tensor:
@@ -93,11 +84,23 @@ class InferenceTransformer:
             mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=bias)
             return mixed.transpose(1, 2).flatten(0, 1)
 
-        states, cache = x.flatten(0, 1), []
+        states = x.flatten(0, 1)
         for layer in self.layers:
             states, own = layer(states, self.heads, attend)
-            cache.append(own.view(texts, length, *own.shape[1:]))
-        return states.view_as(x), cache
+            if cache is not None:
+                cache.append(own.view(texts, length, *own.shape[1:]))
+        return states.view_as(x)
+
+    def encode(self, ids: Tensor, mask: Tensor, cache: list[Tensor] | None = None) -> Tensor:
+        """Run texts as the encoder's own `forward` does."""
+        positions = torch.arange(ids.shape[1], device=ids.device)[None]
+        bias = self.attention_bias(positions, positions, mask[:, None])
+        return self.run(self.embed(self.token_vectors(ids), positions), bias, cache)
+
+    def encode_texts(self, ids: Tensor, mask: Tensor) -> EncodedTexts:
+        """The same for texts against which tokens will be run."""
+        cache: list[Tensor] = []
+        return EncodedTexts(self.encode(ids, mask, cache), cache, mask)
 
     def run_packed(self, x: Tensor, tokens: PackedTokens, texts: EncodedTexts) -> Tensor:
         """The states of tokens (tokens, hidden) that attend to each other and to the text that they belong to."""

@@ -32,8 +32,10 @@ class SunerInference:
             self.detector = DetectorInference(model.detector, dtype)
 
     def encode(self, ids: Tensor, mask: Tensor) -> EncodedTexts:
-        """The texts as the detector reads them; in the one-stage form, as the only encoder reads them."""
-        return self.detection_transformer.encode(ids, mask)
+        """Texts as the detector, or the one-stage form, reads them; in the fused form with what markers need."""
+        if self.model.options.form == "fused":
+            return self.transformer.encode_texts(ids, mask)
+        return EncodedTexts(self.detection_transformer.encode(ids, mask), [], mask)
 
     def detect(self, states: Tensor, first: Tensor, last: Tensor, words: Tensor) -> Tensor:
         """The detector's logits of pairs of words (windows, words · words); `NO_SPAN` if they are no or a wide span."""
@@ -80,6 +82,12 @@ class DetectorInference:
         """The logits of all pairs of words (windows, words, words)."""
         crossed = F.linear(start, self.cross, self.added)
         return torch.baddbmm(crossed[..., self.wide : self.wide + 1], crossed[..., : self.wide], end.transpose(1, 2))
+
+
+def best_spans(logits: Tensor, number: int) -> tuple[Tensor, Tensor]:
+    """The highest logits of each window, best first, and their places: (windows, at most `number`)."""
+    best = logits.topk(min(number, logits.shape[1]), dim=1)
+    return best.values.float(), best.indices
 
 
 def _pad(weight: Tensor, size: int) -> Tensor:

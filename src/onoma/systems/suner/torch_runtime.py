@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import torch
@@ -23,7 +23,7 @@ from onoma.systems.blocks.inference import EncodedTexts, inference_dtype
 from onoma.systems.blocks.packed_attention import PackedTokens
 from onoma.systems.blocks.torch_runtime import TorchRuntime
 from onoma.systems.suner.candidates import Detected, choose_candidates, detection_logit, known_prefix, proposals
-from onoma.systems.suner.inference import SunerInference
+from onoma.systems.suner.inference import SunerInference, best_spans
 from onoma.systems.suner.marking import Candidates, mark, pack_markers
 from onoma.systems.suner.model import Marks, Suner
 
@@ -42,12 +42,12 @@ class TorchSuner(TorchRuntime):
     ) -> None:
         super().__init__(model, config, tokenizer, cache)
         self.prefix: list[int] = []
-        self._prepared: SunerInference | None = None
+        self.prepared: SunerInference | None = None
         self._last_query: tuple[NDArray[np.float32], Tensor] | None = None
 
     def prepare(self) -> None:
         """Prepare weights that will not change any more."""
-        self._prepared = self._prepare()
+        self.prepared = self._prepare()
 
     def _prepare(self) -> SunerInference:
         """The model for inference with the present weights."""
@@ -79,7 +79,7 @@ class TorchSuner(TorchRuntime):
     def propose(self, batch: Batch, query: NDArray[np.float32], floor: float) -> Proposals:
         """The candidates and types whose score reaches `floor`."""
         self.eval()
-        model, types = self._prepared or self._prepare(), self._to_device(query)
+        model, types = self.prepared or self._prepare(), self._to_device(query)
         prefixed = batch.with_prefix(self.prefix)
         if self.model.options.form == "one-stage":
             return self._propose_all(model, prefixed, types, floor)
@@ -107,7 +107,7 @@ class TorchSuner(TorchRuntime):
     def detect(self, batch: Batch, threshold: float) -> Detected:
         """The candidates of each window, of any type."""
         self.eval()
-        return self._detect(self._prepared or self._prepare(), batch.with_prefix(self.prefix), threshold)[0]
+        return self._detect(self.prepared or self._prepare(), batch.with_prefix(self.prefix), threshold)[0]
 
     def _detect(self, model: SunerInference, batch: Batch, threshold: float) -> tuple[Detected, EncodedTexts]:
         lowest, length = detection_logit(threshold), batch.first.shape[1]
@@ -115,20 +115,15 @@ class TorchSuner(TorchRuntime):
             ids, mask, first, last, words = self.copy((batch.ids, batch.mask, batch.first, batch.last, batch.words))
             texts = model.encode(ids, mask)
             logits = model.detect(texts.states, first, last, words)  # (windows, words · words)
-            fetched = self._fetch_best(logits, _LIKELY_SPANS)
+            fetched = self.fetch(*best_spans(logits, _LIKELY_SPANS))
         values, places = fetched()
         while values.shape[1] < logits.shape[1] and (values[:, -1] >= lowest).any():
-            values, places = self._fetch_best(logits, 8 * values.shape[1])()
+            values, places = self.fetch(*best_spans(logits, 8 * values.shape[1]))()
         window, rank = np.nonzero(values >= lowest)
         order = np.lexsort((places[window, rank], window))
         window, rank = window[order], rank[order]
         found = Candidates(window, *np.divmod(places[window, rank], max(1, length)))
         return choose_candidates(found, values[window, rank], self.model.options), texts
-
-    def _fetch_best(self, logits: Tensor, number: int) -> Any:
-        """Start to copy the highest logits of each window and their places."""
-        best = logits.topk(min(number, logits.shape[1]), dim=1)
-        return self.fetch(best.values.float(), best.indices)
 
     def _match(self, model: SunerInference, batch: Batch, spans: Candidates, types: Tensor) -> tuple[Tensor, Tensor]:
         """Similarities of candidates, by a pass over text and markers."""
@@ -142,7 +137,7 @@ class TorchSuner(TorchRuntime):
             states = model.encode_marked(ids, positions, roles)
         else:
             ids, mask, *rest = self.copy((batch.ids, batch.mask, *marks))
-            states = model.transformer.encode(ids, mask).states
+            states = model.transformer.encode(ids, mask)
         with self.autocast():
             return self.model.match(states, Marks(*rest), types)
 
