@@ -9,7 +9,8 @@ is that of the fused form: the same prepared weights, kernels, prefix, padding a
 PUnifiedNER reads larger batches, of the size with which it is fastest.
 
 With --profile, the folder gets profile.json, with the time of each part of a batch, launches of kernels and waits per
-batch, and the time of attention by kernel, and a table of the profiler for each system.
+batch, the same without the kernel for packed attention, and the time of attention to texts by kernel; and a table of
+the profiler for each system.
 """
 
 from __future__ import annotations
@@ -23,11 +24,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import torch
 
 import onoma.systems.suner.torch_runtime as suner_runtime
 from onoma.data import Inventory, load_corpus
+from onoma.decoding.proposals import Proposals
 from onoma.entities import Corpus
 from onoma.evaluation.candidates import EvaluationSet
 from onoma.extractor import load
@@ -35,6 +38,7 @@ from onoma.files import atomic_write
 from onoma.inputs.batches import Batch, bucket_by_length
 from onoma.inputs.packing import PackedTexts, WindowedTexts
 from onoma.labels.parsing import parse_labels
+from onoma.systems.blocks.packed_attention import kernel_works
 from profiling import Part, attention_times, profile_calls, times_of_parts
 from records import RESULTS, Record, command, commit_for, main_with_errors, write_records
 
@@ -118,20 +122,20 @@ def fastest_generator(read: Read, corpus: Corpus, runtime: Any, arguments: argpa
         batches = batches_of(corpus, runtime, size, GENERATOR_TOKENS)
         read(batches[-1])  # warm-up
         one = Measured(read, batches, 1, min(GENERATOR_REPEATS, arguments.repeats))
-        tried.append((one.run(arguments.threads), size, one))
-        print(f"punifiedner in batches of {size}: {len(corpus) / tried[-1][0]:,.0f} sentences/s", flush=True)
-    return min(tried, key=lambda entry: entry[:2])[2]
+        one.seconds.append(one.run(arguments.threads))
+        print(f"punifiedner in batches of {size}: {len(corpus) / one.seconds[0]:,.0f} sentences/s", flush=True)
+        tried.append(one)
+    return min(tried, key=lambda one: one.seconds)
 
 
 def measure(systems: dict[str, Measured], threads: int) -> None:
     """Take the times; the systems alternate, so that slow moments of the machine affect all of them."""
-    for name, one in systems.items():
-        if name != PUNIFIEDNER:  # which has been run
+    for one in systems.values():
+        if not one.seconds:
             one.run(threads)  # warm-up
-    for turn in range(max(one.repeats for one in systems.values())):
-        for one in systems.values():
-            if turn < one.repeats:
-                one.seconds.append(one.run(threads))
+    while missing := [one for one in systems.values() if len(one.seconds) < one.repeats]:
+        for one in missing:
+            one.seconds.append(one.run(threads))
 
 
 def facts(name: str, runtime: Any, corpus: Corpus, batch_size: int, batches: Sequence[Batch]) -> dict[str, float]:
@@ -174,6 +178,33 @@ def parts_of(runtime: Any) -> list[Part]:
     ]
 
 
+def profile_kernel(one: Measured, runtime: Any) -> dict[str, Any]:
+    """Whether markers have a kernel of their own, how much it changes scores, and the time of parts without it."""
+    transformer = runtime.prepared.transformer
+    found = [_scores(one.read(batch)) for batch in one.batches]
+    with patch("onoma.systems.blocks.inference.kernel_works", return_value=False):
+        padded = [_scores(one.read(batch)) for batch in one.batches]
+        times = times_of_parts(one.read, one.batches, parts_of(runtime))
+    both = [(own[key], other[key]) for own, other in zip(found, padded, strict=True) for key in own.keys() & other]
+    return {
+        "works": kernel_works(runtime.device, transformer.dtype, head_size(transformer)),
+        "proposals": sum(map(len, found)),
+        "proposals_of_both": len(both),
+        "largest_score_difference": max((abs(own - other) for own, other in both), default=0.0),
+        "parts_ms_without": times,
+    }
+
+
+def _scores(found: Proposals) -> dict[tuple[int, ...], float]:
+    keys = zip(*(column.tolist() for column in found[:4]), strict=True)
+    return dict(zip(keys, found.score.tolist(), strict=True))
+
+
+def head_size(transformer: Any) -> int:
+    """The size of an attention head."""
+    return int(transformer.words.shape[1]) // int(transformer.heads)
+
+
 def write_profile(folder: Path, systems: dict[str, Measured], runtimes: dict[str, Any]) -> None:
     """See the option --profile."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -188,9 +219,9 @@ def write_profile(folder: Path, systems: dict[str, Measured], runtimes: dict[str
     fused = systems[FUSED]
     prefix, transformer = len(runtimes[FUSED].prefix), runtimes[FUSED].prepared.transformer
     shapes = [(len(batch.ids), batch.ids.shape[1] + prefix) for batch in fused.batches]
-    size = transformer.words.shape[1] // transformer.heads
     report["batches"] = [list(shape) for shape in shapes]
-    report["attention_ms"] = attention_times(shapes, transformer.heads, size)
+    report["attention_ms"] = attention_times(shapes, transformer.heads, head_size(transformer))
+    report["kernel"] = profile_kernel(fused, runtimes[FUSED])
     with atomic_write(folder / "profile.json") as file:
         json.dump(report, file, indent=1)
     print(json.dumps(report, indent=1))
@@ -210,7 +241,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--t5", default="flan-t5-base", help="the name of PUnifiedNER's T5 in the records")
     parser.add_argument("--batch-size", type=int, default=512)
     parser.add_argument("--tokens", type=int, default=32768, help="of a batch, with padding")
-    parser.add_argument("--generator-batch-sizes", type=int, nargs="+", default=[256, 512, 1024], help="of PUnifiedNER")
+    parser.add_argument("--generator-batch-sizes", type=int, nargs="+", default=[512, 1024], help="of PUnifiedNER")
     parser.add_argument("--repeats", type=int, default=5, help="at least 2, for a spread")
     parser.add_argument("--rounds", type=int, default=4, help="times that a repeat reads the corpus")
     parser.add_argument("--threads", type=int, default=3)
