@@ -92,7 +92,10 @@ def _timed_call(function: Callable[..., Any], name: str, times: dict[str, float]
 
 
 def attention_times(shapes: Sequence[tuple[int, int]], heads: int, size: int, repeats: int = 20) -> dict[str, Any]:
-    """Milliseconds of attention with a bias, as layers call it, by shape (texts, tokens) and kernel; only on GPUs."""
+    """Milliseconds of attention with a bias, as layers call it, by shape (texts, tokens) and kernel; only on GPUs.
+
+    The first call of a shape is listed by itself: some kernels are then built.
+    """
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
     if not torch.cuda.is_available():
@@ -104,20 +107,20 @@ def attention_times(shapes: Sequence[tuple[int, int]], heads: int, size: int, re
         rows = -(-tokens // 16) * 16
         bias = torch.randn(texts, heads, tokens, rows, device="cuda", dtype=torch.bfloat16)[..., :tokens]
         attend = partial(torch.nn.functional.scaled_dot_product_attention, query, key, value, attn_mask=bias)
-        times: dict[str, float | str] = {"default": _event_ms(attend, repeats)}
+        times: dict[str, list[float] | str] = {}
         for backend in (SDPBackend.EFFICIENT_ATTENTION, SDPBackend.CUDNN_ATTENTION):
             try:
                 with sdpa_kernel(backend):
-                    times[backend.name] = _event_ms(attend, repeats)
+                    times[backend.name] = [_event_ms(attend, 1), _event_ms(attend, repeats)]
             except RuntimeError as error:
                 times[backend.name] = str(error).splitlines()[0]
+        times["default"] = [_event_ms(attend, 1), _event_ms(attend, repeats)]
         found[f"{texts}x{tokens}"] = times
     return found
 
 
 def _event_ms(call: Callable[[], Any], repeats: int) -> float:
-    for _ in range(3):
-        call()
+    torch.cuda.synchronize()
     make_event: Any = torch.cuda.Event
     events = [make_event(enable_timing=True) for _ in range(2)]
     events[0].record()

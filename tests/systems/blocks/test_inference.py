@@ -93,13 +93,15 @@ def test_packed_tokens_are_as_in_one_pass_over_texts_and_tokens(family: str) -> 
 
 def test_prepared_weights_are_used_without_gradients_only() -> None:
     run, (ids, mask) = encoder_function(tiny_encoder("bert")), texts("bert")
-    expected = run(ids, mask)[mask > 0]
+    expected = run(ids, mask)[mask > 0].detach()
     run.prepare(torch.bfloat16)
     assert torch.equal(run(ids, mask)[mask > 0], expected)
     with torch.inference_mode():
         rounded = run(ids, mask)[mask > 0]
     assert rounded.dtype == torch.float32
     assert not torch.equal(rounded, expected)
+    with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):  # which then has no part in it
+        assert torch.equal(run(ids, mask)[mask > 0], rounded)
     assert float((rounded - expected).norm() / expected.norm()) < 0.03
 
 

@@ -171,5 +171,6 @@ class _EncoderFunction(GraphedFunction):
     def __call__(self, *tensors: Tensor) -> Tensor:
         if self.prepared is not None and not torch.is_grad_enabled():
             ids, mask = tensors
-            return self.prepared.encode(ids, mask).float()
+            with torch.autocast(ids.device.type, enabled=False):  # it would run layer norms in float32
+                return self.prepared.encode(ids, mask).float()
         return super().__call__(*tensors)
