@@ -38,7 +38,7 @@ from onoma.files import atomic_write
 from onoma.inputs.batches import Batch, bucket_by_length
 from onoma.inputs.packing import PackedTexts, WindowedTexts
 from onoma.labels.parsing import parse_labels
-from onoma.systems.blocks.packed_attention import kernel_works
+from onoma.systems.blocks.inference import kernel_works
 from profiling import Part, attention_times, profile_calls, times_of_parts
 from records import RESULTS, Record, command, commit_for, main_with_errors, write_records
 
@@ -187,12 +187,23 @@ def profile_kernel(one: Measured, runtime: Any) -> dict[str, Any]:
         times = times_of_parts(one.read, one.batches, parts_of(runtime))
     both = [(own[key], other[key]) for own, other in zip(found, padded, strict=True) for key in own.keys() & other]
     return {
-        "works": kernel_works(runtime.device, transformer.dtype, head_size(transformer)),
+        "works": kernel_works(runtime.device, transformer.dtype, head_size(transformer)) or why_not(runtime),
         "proposals": sum(map(len, found)),
         "proposals_of_both": len(both),
         "largest_score_difference": max((abs(own - other) for own, other in both), default=0.0),
         "parts_ms_without": times,
     }
+
+
+def why_not(runtime: Any) -> str:
+    """Why the kernel does not work."""
+    try:
+        from onoma.systems.blocks.packed_attention_kernel import try_kernel
+
+        try_kernel(runtime.device, runtime.prepared.dtype, head_size(runtime.prepared.transformer))
+    except Exception as error:
+        return f"no: {error!r}"
+    return "no: the size of heads"
 
 
 def _scores(found: Proposals) -> dict[tuple[int, ...], float]:

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from onoma.systems.blocks.encoders import encoder_function
-from onoma.systems.blocks.inference import InferenceTransformer
-from onoma.systems.blocks.packed_attention import PackedAttention, PackedTokens, kernel_works, padded_attention
+from onoma.systems.blocks.inference import InferenceTransformer, kernel_works
+from onoma.systems.blocks.packed_attention import PackedAttention, PackedTokens, padded_attention
 from onoma.systems.blocks.transformer import Transformer
 from tiny_encoders import HIDDEN, PADS, VOCABULARY, tiny_encoder
 

@@ -11,14 +11,14 @@ Tokens that are run against encoded texts, such as markers, are packed: no layer
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from onoma.systems.blocks.packed_attention import PackedAttention, PackedTokens, kernel_works, padded_attention
+from onoma.systems.blocks.packed_attention import PackedAttention, PackedTokens, padded_attention
 from onoma.systems.blocks.transformer import HIDDEN, Transformer, TransformerLayer
 
 _ALIGNMENT = 16  # of the rows of a bias; attention kernels copy a bias whose rows are not aligned, in every layer
@@ -115,6 +115,20 @@ class InferenceTransformer:
 
             return kernel_attention(tokens, texts.mask, self.distances)
         return padded_attention(tokens, texts.mask, self.attention_bias)
+
+
+@cache
+def kernel_works(device: torch.device, dtype: torch.dtype, size: int) -> bool:
+    """Whether the kernel of `packed_attention_kernel`, which needs Triton and a C compiler, runs on a device."""
+    if device.type != "cuda" or size < 16 or size & (size - 1):
+        return False
+    try:
+        from onoma.systems.blocks.packed_attention_kernel import try_kernel
+
+        try_kernel(device, dtype, size)
+    except Exception:  # Triton and the compilers that it calls raise almost anything
+        return False
+    return True
 
 
 class _Layer:

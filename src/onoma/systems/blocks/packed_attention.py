@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import NamedTuple
 
 import torch
@@ -47,17 +46,3 @@ def padded_attention(tokens: PackedTokens, mask: Tensor, bias_of: Bias) -> Packe
         return mixed.transpose(1, 2)[text, place]
 
     return attend
-
-
-@cache
-def kernel_works(device: torch.device, dtype: torch.dtype, size: int) -> bool:
-    """Whether the kernel of `packed_attention_kernel`, which needs Triton and a C compiler, runs on a device."""
-    if device.type != "cuda" or size < 16 or size & (size - 1):
-        return False
-    try:
-        from onoma.systems.blocks.packed_attention_kernel import try_kernel
-
-        try_kernel(device, dtype, size)
-    except Exception:  # Triton and the compilers that it calls raise almost anything
-        return False
-    return True
