@@ -71,6 +71,10 @@ class Measured:
             torch.cuda.synchronize()
         return time.perf_counter() - start
 
+    def batch_ms(self, seconds: float) -> float:
+        """Milliseconds per batch, if reading all of them takes so long."""
+        return 1e3 * seconds / (self.rounds * len(self.batches))
+
     def speeds(self, sentences: int) -> list[float]:
         """Sentences per second of each repeat."""
         return [self.rounds * sentences / one for one in self.seconds]
@@ -216,14 +220,29 @@ def head_size(transformer: Any) -> int:
     return int(transformer.words.shape[1]) // int(transformer.heads)
 
 
+def by_threads(systems: dict[str, Measured]) -> dict[str, dict[str, float]]:
+    """Milliseconds per batch by number of threads, and without cuDNN's kernel for attention."""
+    chosen = {name: systems[name] for name in (ENCODER, FUSED, TWO_STAGE)}
+    found = {
+        f"{threads} threads": {name: one.batch_ms(one.run(threads)) for name, one in chosen.items()}
+        for threads in (1, 2, 3, 4)
+    }
+    torch.backends.cuda.enable_cudnn_sdp(False)
+    for _ in range(2):  # the first one is a warm-up
+        found["3 threads without cuDNN"] = {name: one.batch_ms(one.run(3)) for name, one in chosen.items()}
+    torch.backends.cuda.enable_cudnn_sdp(True)
+    return found
+
+
 def write_profile(folder: Path, systems: dict[str, Measured], runtimes: dict[str, Any]) -> None:
     """See the option --profile."""
     folder.mkdir(parents=True, exist_ok=True)
-    report: dict[str, Any] = {}
+    report: dict[str, Any] = {"batch_ms": by_threads(systems)}
     for name, one in systems.items():
         if name == PUNIFIEDNER:
             continue
         report[name], table = profile_calls(one.read, one.batches)
+        report[name]["batch_ms"] = one.batch_ms(statistics.median(one.seconds))  # as measured, without the profiler
         (folder / f"profile_{name}.txt").write_text(table, encoding="utf-8")
         if name in (TWO_STAGE, FUSED):
             report[name]["parts_ms"] = times_of_parts(one.read, one.batches, parts_of(runtimes[name]))

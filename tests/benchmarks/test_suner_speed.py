@@ -103,6 +103,7 @@ def test_all_systems_are_measured_and_profiled(
     assert all(one > 0 for one in profile["suner-fused"]["parts_ms"].values())
     assert profile["encoder"]["operators"] < profile["suner-fused"]["operators"]
     assert "aten::addmm" in (tmp_path / "profile" / "profile_suner-fused.txt").read_text("utf-8")
+    assert profile["batch_ms"]["1 threads"].keys() == {"encoder", "suner", "suner-fused"}
     assert profile["kernel"]["proposals"] == profile["kernel"]["proposals_of_both"] > 0
     assert "punifiedner in batches of 16" in capsys.readouterr().out
 
