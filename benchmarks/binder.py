@@ -30,6 +30,7 @@ from onoma.data.corpora import load_splits, relabel
 from onoma.data.formats import write
 from onoma.data.inventory import Inventory
 from onoma.entities import EntityType
+from onoma.errors import OnomaError
 from onoma.evaluation.bootstrap import paired_bootstrap_of_runs
 from onoma.files import atomic_write
 from records import RESULTS, Record, command, commit_for, main_with_errors, write_records
@@ -249,6 +250,7 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="*", type=int, default=[0, 1, 2])
     parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
+    _check(arguments)
     output = arguments.output or RESULTS / f"binder_{arguments.plan.replace('-', '_')}.json"
     commit_for(output)
     figures = dict(plan(arguments))
@@ -261,6 +263,22 @@ def main() -> None:
         if record.metric.endswith(("/dev_f1", "/p_value")):
             print(f"{record.metric}: {record.value}", flush=True)
     write_records(output, written, accelerator=device)
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    """An error if variants, corpora or encoders are not those of the plan."""
+    plan = arguments.plan
+    known = {
+        "variants": {"ablations": list(ABLATIONS), "genia-choice": list(GENIA_CHOICES)}.get(plan, []),
+        "corpora": {"supervised": ["genia", "conll2003"], "blurb": list(BLURB)}.get(plan, []),
+        "only": list(ABLATION_SETTINGS),
+    }
+    for option, names in known.items():
+        for name in getattr(arguments, option) or ():
+            if name not in names:
+                raise OnomaError(
+                    f"{plan} has no {name!r} for --{option}. Fix: choose from {', '.join(names) or 'none'}"
+                )
 
 
 def _inference(figure: Figure) -> str:
