@@ -8,7 +8,8 @@
 All models are chosen on dev by F1 with the thresholds that training learned. Then thresholds are chosen by one of
 the rules of `binder_scores`: a measure without ending has the main rule of its setting, one that ends in a rule
 (`f1_learned`, `dev_f1_per_type`) has that rule. Ablations are compared with the full model by a paired bootstrap over
-sentences and seeds: `difference` in F1, the ends of its interval of 95%, and `p_value`.
+sentences and seeds: `difference` in F1, the ends of its interval of 95%, and `p_value`. Of GENIA there are also scores
+by type and boundary (table 8), the kinds of wrong predictions in percent (table 9), and F1 by length.
 
 Finished runs are only read, so that an experiment can be measured in parts: `--variants`, `--seeds`, `--corpora`,
 `--seconds`. The pictures are made from the runs of the ablations by plot_similarities.py. Results are written to
@@ -298,60 +299,57 @@ def records(found: Found, command: str) -> Iterator[Record]:
     for figure, scored in found.items():
         groups.setdefault(figure[:3], {})[figure.seed] = scored
     for (setting, corpus, encoder), by_seed in groups.items():
-        about = {"command": command, "data": _data(setting, corpus), "encoder": encoder}
         values: dict[str, dict[int, float]] = {}
         for seed, scored in by_seed.items():
-            for measure, value in measures(scored, main_rule(setting), in_parts=setting not in ABLATIONS).items():
-                values.setdefault(measure, {})[seed] = value
-        for measure, one in values.items():
+            for place, value in measures(scored, setting, corpus).items():
+                values.setdefault(place, {})[seed] = value
+        for place, one in values.items():
+            name, _, measure = place.partition("/")
             paper = PAPER.get((corpus, measure))
             if setting in ABLATIONS:
                 paper = ABLATIONS[setting].paper if measure == "f1" else None
-            yield mean_record(f"binder/{setting}/{corpus}/{encoder}/{measure}", one, paper=paper, **about)
+            metric, data = f"binder/{name}/{corpus}/{encoder}/{measure}", _data(setting, corpus, measure)
+            yield mean_record(metric, one, command=command, data=data, encoder=encoder, paper=paper)
         full = groups.get((FULL if setting in ABLATIONS else "choice-base", corpus, encoder))
         if full is not None and full is not by_seed:
+            seeds = tuple(sorted(by_seed.keys() & full.keys()))
             for measure, value in differences(by_seed, full, setting).items():
-                seeds = tuple(sorted(by_seed.keys() & full.keys()))
-                metric = f"binder/{setting}/{corpus}/{encoder}/{measure}"
-                yield Record(metric, round(value, 4), command, about["data"], encoder=encoder, seeds=seeds)
+                metric, data = f"binder/{setting}/{corpus}/{encoder}/{measure}", _data(setting, corpus, measure)
+                yield Record(metric, round(value, 4), command, data, encoder=encoder, seeds=seeds)
 
 
-def _data(setting: str, corpus: str) -> str:
-    rule = RULE_TEXTS[main_rule(setting)]
+def _data(setting: str, corpus: str, measure: str) -> str:
+    rule = next((one for one in RULE_TEXTS if measure.endswith(f"_{one}")), main_rule(setting))
     tested = "" if setting.startswith("choice-") else ", tested on test"
-    return f"{corpus}: trained on train, chosen on dev{tested}; {rule}"
+    return f"{corpus}: trained on train, chosen on dev{tested}; {RULE_TEXTS[rule]}"
 
 
-def measures(scored: Mapping[str, Any], main: str, *, in_parts: bool) -> dict[str, float]:
-    """The measures of one run in percent; `in_parts`: also by type, length and kind of error."""
+def measures(scored: Mapping[str, Any], setting: str, corpus: str) -> dict[str, float]:
+    """The figures of one run, in percent, by setting/measure."""
     found: dict[str, float] = {}
+    main, tested = main_rule(setting), scored.get("test", {})
     for rule, dev in scored["dev"].items():
         ending = "" if rule == main else f"_{rule}"
-        found[f"dev_f1{ending}"] = dev["f1"]
-        for measure in (MAIN_MEASURES if rule == main else ("f1",)) if "test" in scored else ():
-            found[f"{measure}{ending}"] = scored["test"][rule][measure]
-    if in_parts and "test" in scored:
-        found |= _breakdown(scored["test"][main])
+        found[f"{setting}/dev_f1{ending}"] = dev["f1"]
+        for measure in (MAIN_MEASURES if rule == main else ("f1",)) if tested else ():
+            found[f"{setting}/{measure}{ending}"] = tested[rule][measure]
+    if (setting, corpus) == ("supervised", "genia"):
+        found |= breakdown(tested[main])
     return found
 
 
-def _breakdown(tested: Mapping[str, Any]) -> dict[str, float]:
-    """Tables 8 and 9, and F1 by length."""
+def breakdown(tested: Mapping[str, Any]) -> dict[str, float]:
+    """Tables 8 (setting `boundaries`) and 9 (`errors`), and F1 by length (`lengths`)."""
     report, found = tested["report"], {}
     for measure, name in (("", "strict"), ("start_", "start_only"), ("end_", "end_only"), ("loose_", "loose")):
-        if measure:
-            found[f"{measure}f1"] = 100 * report[name]["micro"]["f1"]
+        found[f"boundaries/{measure}f1"] = 100 * report[name]["micro"]["f1"]
         for kind, scores in report[name]["types"].items():
-            found[f"{measure}f1_{kind.replace(' ', '_')}"] = 100 * scores["f1"]
+            found[f"boundaries/{measure}f1_{kind.replace(' ', '_')}"] = 100 * scores["f1"]
     for what, lengths in (("mentions", "mention_length"), ("sentences", "sentence_length")):
         for length, scores in report["slices"][lengths].items():
-            found[f"f1_{what}_of_{length}"] = 100 * scores["f1"]
-    errors = tested["errors"]
-    wrong = sum(errors.values()) - errors["missed"]
-    for kind, count in errors.items():
-        if kind != "missed":
-            found[f"errors_{kind}"] = 100 * count / wrong
-    return found
+            found[f"lengths/f1_{what}_of_{length}"] = 100 * scores["f1"]
+    wrong = {kind: count for kind, count in tested["errors"].items() if kind != "missed"}
+    return found | {f"errors/{kind}": 100 * count / max(sum(wrong.values()), 1) for kind, count in wrong.items()}
 
 
 def differences(

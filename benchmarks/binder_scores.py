@@ -40,6 +40,7 @@ from onoma.training.recipe import Recipe, load_recipe
 RULES = ("learned", "common", "per_type")
 GRID = [round(0.01 * step, 2) for step in range(1, 100)]
 """Thresholds of calibrated scores that are tried on dev."""
+ERROR_KINDS = ("modifier_added", "modifier_missing", "end", "overlap", "type", "spurious")
 BINS = 400
 """Of similarities, over all that are possible."""
 WINDOWS_AT_ONCE = 16
@@ -147,7 +148,8 @@ def error_kinds(comparison: Comparison) -> dict[str, int]:
     for start, end, label in gold:
         by_label[label].append((start, end))
     spans = {(start, end) for start, end, _ in gold}
-    kinds = Counter(
+    kinds = Counter(dict.fromkeys(ERROR_KINDS, 0))
+    kinds.update(
         _error_kind(start, end, by_label[label], spans)
         for (start, end, label), right in zip(predicted, comparison.correct.tolist(), strict=True)
         if not right

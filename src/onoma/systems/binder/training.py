@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from onoma.entities import EntityType
-from onoma.evaluation.candidates import EvaluationSet, best_threshold, mean_scores
+from onoma.evaluation.candidates import Candidates, EvaluationSet, best_threshold, mean_scores
 from onoma.inputs.tokenizer import WordTokenizer
 from onoma.models.config import ModelConfig
 from onoma.systems.binder.collator import BinderCollator, type_breadths
@@ -27,6 +27,8 @@ LARGEST_LOGIT = 10.0
 """What a cosine of 1 is before the sigmoid, while thresholds on similarities are tuned."""
 LOWEST_COSINE = 0.15
 """Spans that are less similar to a type are not candidates then."""
+MOST_CANDIDATES = 50
+"""Candidates per mention; thresholds with more are not tried, because decoding so many would take long."""
 
 
 class BinderTraining:
@@ -97,9 +99,15 @@ def tune_similarity(runtime: TorchBinder, development: Sequence[EvaluationSet]) 
     for step in (0.1, 0.01):
         cosines = np.arange(-5, 6) * step + centre
         scores = {_score_of_cosine(cosine): cosine for cosine in cosines if LOWEST_COSINE <= cosine <= 1}
-        threshold = best_threshold(candidates, list(scores))
+        sensible = [score for score in scores if _candidates_per_mention(candidates, score) <= MOST_CANDIDATES]
+        threshold = best_threshold(candidates, sensible or [max(scores)])
         centre = scores[threshold]
     runtime.config = replace(runtime.config, threshold=threshold)
+
+
+def _candidates_per_mention(candidates: Sequence[Candidates], score: float) -> float:
+    mentions = sum(int(one.gold.sum()) for one in candidates)
+    return sum(int((one.proposals.score >= score).sum()) for one in candidates) / max(mentions, 1)
 
 
 def _score_of_cosine(cosine: float) -> float:
