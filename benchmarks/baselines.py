@@ -17,6 +17,7 @@ from torch.nn import functional
 
 from onoma.decoding import Proposals, resolve_overlaps
 from onoma.inputs.batches import Batch
+from onoma.systems.blocks.encoders import encoder_function
 
 Integers = NDArray[np.int64]
 Rows = NDArray[np.int64]
@@ -43,11 +44,12 @@ class WordEncoder(nn.Module):
     def __init__(self, encoder: nn.Module) -> None:
         super().__init__()
         self.encoder = encoder
+        self.encode = encoder_function(encoder)  # the same attention as in all systems
         self.dropout = nn.Dropout(0.1)
 
     def forward(self, ids: Tensor, mask: Tensor, first: Tensor) -> Tensor:
         """The states at the first token of each word (windows, words, hidden)."""
-        states = self.dropout(self.encoder(input_ids=ids, attention_mask=mask).last_hidden_state)
+        states = self.dropout(self.encode(ids, mask))
         return torch.gather(states, 1, first.unsqueeze(-1).expand(-1, -1, states.shape[-1]))
 
     def read(self, batch: Batch) -> tuple[Tensor, Tensor]:

@@ -12,7 +12,7 @@ from transformers import BertConfig, BertModel, DistilBertConfig, DistilBertMode
 from onoma import OnomaError
 from onoma.systems.blocks.encoders import encoder_function
 from onoma.systems.blocks.transformer import Transformer
-from tiny_encoders import PADS, POSITIONS, VOCABULARY, tiny_encoder
+from tiny_encoders import HIDDEN, PADS, POSITIONS, VOCABULARY, tiny_encoder
 
 torch.set_num_threads(1)
 FAMILIES = sorted(PADS)
@@ -90,14 +90,25 @@ def test_dropout_is_the_encoders_and_only_in_training() -> None:
     assert not torch.allclose(transformer.encode(ids, mask), transformer.encode(ids, mask))
 
 
-def test_all_weights_but_the_distance_bias_have_gradients() -> None:
-    encoder = tiny_encoder("mpnet")
-    ids, mask = texts("mpnet")
-    Transformer(encoder).encode(ids, mask).sin().sum().backward()  # type: ignore[no-untyped-call]
-    without_gradient = [
-        name for name, weight in encoder.named_parameters() if weight.grad is None or not weight.grad.any()
-    ]
-    assert without_gradient == ["encoder.relative_attention_bias.weight"]
+@pytest.mark.parametrize("family", FAMILIES)
+def test_gradients_are_those_of_the_encoder(family: str) -> None:
+    """Of all weights, among them MPNet's bias by distance, which all layers share."""
+    encoder = tiny_encoder(family)
+    ids, mask = texts(family)
+    weight = torch.randn(*ids.shape, HIDDEN, generator=torch.Generator().manual_seed(2)) * mask[..., None]
+
+    def gradients(states: Tensor) -> dict[str, Tensor]:
+        encoder.zero_grad()
+        (states.sin() * weight).sum().backward()  # type: ignore[no-untyped-call]
+        return {name: one.grad.clone() for name, one in encoder.named_parameters() if one.grad is not None}
+
+    expected = gradients(encoder(input_ids=ids, attention_mask=mask).last_hidden_state)
+    found = gradients(Transformer(encoder).encode(ids, mask))
+    assert found.keys() == expected.keys() == dict(encoder.named_parameters()).keys()
+    for name in found:
+        torch.testing.assert_close(found[name], expected[name], atol=1e-4, rtol=1e-3, msg=name)
+    if family == "mpnet":
+        assert found["encoder.relative_attention_bias.weight"].any()
 
 
 def unknown_encoders() -> dict[str, nn.Module]:

@@ -8,11 +8,13 @@ arguments; with consecutive positions the result is that of `forward`. `Inferenc
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from onoma.errors import OnomaError
 from onoma.systems.blocks.families import FAMILIES, LayerNames, layer_names
@@ -67,7 +69,7 @@ class Transformer:
         layers = self.encoder.encoder
         bucket = layers.relative_position_bucket(keys[:, None] - queries[..., None], num_buckets=32)
         distance: Tensor = layers.relative_attention_bias(bucket).permute(0, 3, 1, 2)  # (texts, heads, queries, keys)
-        return bias + distance.detach()  # not trained, because its gradient would cost as much as attention
+        return bias + distance
 
     def distance_bias(self) -> Tensor | None:
         """The bias of all distances from -(positions - 1) to positions - 1 (heads, distances), if there is one."""
@@ -82,8 +84,9 @@ class Transformer:
         """The states of tokens (texts, tokens, hidden), by all layers."""
         if torch.is_autocast_enabled(x.device.type):
             bias = bias.to(torch.get_autocast_dtype(x.device.type))  # once, not in every layer
-        for layer in self.layers:
-            x = layer(x, bias)
+        with _kernels_for(bias):
+            for layer in self.layers:
+                x = layer(x, bias)
         return x
 
     def encode(self, ids: Tensor, mask: Tensor) -> Tensor:
@@ -91,6 +94,13 @@ class Transformer:
         positions = torch.arange(ids.shape[1], device=ids.device)[None]
         bias = self.attention_bias(positions, positions, mask[:, None])
         return self.run(self.embed(self.token_vectors(ids), positions), bias)
+
+
+def _kernels_for(bias: Tensor) -> AbstractContextManager[None]:
+    """Attention kernels that compute the gradient of a trained bias; that of cuDNN does not."""
+    if bias.requires_grad and bias.is_cuda:
+        return sdpa_kernel([SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH])
+    return nullcontext()
 
 
 class TransformerLayer:
