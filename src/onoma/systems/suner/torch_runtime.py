@@ -29,7 +29,7 @@ from onoma.systems.suner.candidates import (
     marker_groups,
     proposals,
 )
-from onoma.systems.suner.marking import Candidates, mark, place_markers
+from onoma.systems.suner.marking import Candidates, mark, pair_numbers, place_markers
 from onoma.systems.suner.model import Marks, Suner, at_words
 
 _TYPES_AT_ONCE = 256
@@ -124,7 +124,7 @@ class TorchSuner(TorchRuntime):
         options = self.model.options
         kept, window = np.unique(spans.window, return_inverse=True)  # windows without candidates are not read
         batch, spans = batch.take(kept), spans._replace(window=window.astype(np.int64))
-        marked = mark(batch, spans, tied=options.tied_positions)
+        marked = mark(batch, spans, tied=options.tied_positions, numbers=pair_numbers(spans, options))
         marks = spans.window, marked.opening, marked.closing, *spans.tokens(batch)
         if options.markers:
             ids, positions, roles, *rest = self.copy((marked.ids, marked.positions, marked.roles, *marks))
@@ -152,7 +152,7 @@ class TorchSuner(TorchRuntime):
         windows, own = np.unique(window, return_inverse=True)
         group = Candidates(own.astype(np.int64), spans.first[rows], spans.last[rows])
         edges = batch.first[window, group.first], batch.last[window, group.last]  # tokens
-        markers = place_markers(group, *edges, len(windows))
+        markers = place_markers(group, *edges, len(windows), pair_numbers(group, self.model.options))
         place = np.concatenate([markers.opening, markers.closing])
         marker_arrays = markers.positions, markers.roles, np.tile(group.window, 2), place
         mask, positions, roles, marker, places, chosen, number, inside, first, last = self.copy(
