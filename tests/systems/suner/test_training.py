@@ -23,7 +23,7 @@ from onoma.inputs.tokenizer import WordTokenizer
 from onoma.models.config import load_config
 from onoma.systems.suner.candidates import dataset_prefix
 from onoma.systems.suner.collator import SunerCollator
-from onoma.systems.suner.torch_runtime import TorchSuner
+from onoma.systems.suner.torch_runtime import DetectorRuntime, TorchSuner
 from onoma.systems.suner.training import (
     DETECTION_THRESHOLDS,
     DETECTION_WEIGHTS,
@@ -257,6 +257,39 @@ def test_thresholds_are_chosen_on_dev_only_if_the_recipe_asks_for_it(
     assert (given.model.options.detection_threshold, given.model.options.detection_weight) == (0.5, 0.0)
     assert dev.evaluate(given)["f1"] == pytest.approx(f1)
     assert given.config.scale != 1.0  # scores are calibrated all the same
+
+
+# --- incomplete annotation
+
+
+@pytest.mark.slow
+def test_the_detector_does_not_learn_to_reject_types_that_a_document_does_not_annotate(
+    recipe_values: dict[str, Any], data_folder: Path, tmp_path: Path
+) -> None:
+    """In three of four documents only persons are labelled; if that is not said, other mentions are negatives there."""
+    found = {}
+    for said in (True, False):
+        folder = tmp_path / str(said)
+        shutil.copytree(data_folder / "small", folder / "small")
+        whole = list(load_corpus(folder / "small", "train"))
+        parts = [
+            Document.from_spans(
+                one.text,
+                [(e.start, e.end, e.label) for e in one.entities if e.label == "person" or not number % 4],
+                annotated=["person"] if said and number % 4 else None,
+            )
+            for number, one in enumerate(whole)
+        ]
+        write(parts, folder / "small" / "train.jsonl")
+        training = {"max_steps": 100, "eval_steps": 100, "learning_rate": 3e-3, "checkpoints": False}
+        recipe = suner_recipe(recipe_values, training=training, stages={"classification": {"max_steps": 1}})
+        loaded = load_runtime(train(recipe, output=folder / "run", data=folder))
+        dev = load_corpus(data_folder / "small", "dev")
+        detector = DetectorRuntime(loaded)
+        found[said] = EvaluationSet(without_types(dev), detector).evaluate(detector)
+    assert found[True]["recall"] > 65
+    assert found[True]["recall"] > found[False]["recall"] + 10
+    assert found[True]["f1"] > found[False]["f1"] + 5
 
 
 # --- the recipe of the paper
