@@ -69,7 +69,7 @@ class Biaffine(nn.Module):
 
     def __init__(self, encoder: nn.Module, hidden: int, types: int, size: int = 150) -> None:
         super().__init__()
-        self.words = WordEncoder(encoder)
+        self.word_encoder = WordEncoder(encoder)
         self.start, self.end = (nn.Sequential(nn.Linear(hidden, size), nn.ReLU(), nn.Dropout(0.2)) for _ in range(2))
         self.weight = nn.Parameter(torch.randn(1 + types, size + 1, size + 1) / size**0.5)  # U
 
@@ -80,7 +80,7 @@ class Biaffine(nn.Module):
 
     def forward(self, ids: Tensor, mask: Tensor, first: Tensor, words: Tensor, gold: Tensor, **_: Any) -> Tensor:
         """The mean cross-entropy over all spans."""
-        scores = self.scores(self.words(ids, mask, first))
+        scores = self.scores(self.word_encoder(ids, mask, first))
         window, start, end, kind = gold.T
         target = torch.where(_spans(words, first.shape[1]), 0, NO_SPAN)
         target[window, start, end] = 1 + kind
@@ -90,7 +90,7 @@ class Biaffine(nn.Module):
     def extract(self, batch: Batch) -> Rows:
         """Every span whose best class is a type, by falling score, unless it overlaps with a better one."""
         with precision(self.weight.device):
-            states, words = self.words.read(batch)
+            states, words = self.word_encoder.read(batch)
             best, kind = self.scores(states).max(dim=1)  # (windows, words, words)
         found = torch.nonzero((kind > 0) & _spans(words, best.shape[1]))
         places = found.unbind(1)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from onoma.systems.blocks.packed_attention import PackedTokens
 from onoma.systems.suner.inference import SunerInference
-from onoma.systems.suner.marking import Candidates, mark, pack_markers
+from onoma.systems.suner.marking import Candidates, mark, pack_markers, pair_numbers
 from onoma.systems.suner.model import NO_SPAN, Marks, at_words
 from tiny_suner import random_batch, tiny_suner
 
@@ -29,15 +29,17 @@ def tensors(*arrays: np.ndarray) -> list[Tensor]:
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("spans", SPANS)
+@pytest.mark.parametrize("identity", ["shared", "numbered", "paired"])
 @torch.inference_mode()
-def test_markers_alone_have_the_states_of_the_full_pass(family: str, spans: str) -> None:
-    model, batch = tiny_suner(family, form="fused"), random_batch(COUNTS, family)
-    candidates = Candidates(*np.array(SPANS[spans], np.int64).T)
-    marked, first, last = mark(batch, candidates), *candidates.tokens(batch)
+def test_markers_alone_have_the_states_of_the_full_pass(family: str, spans: str, identity: str) -> None:
+    model = tiny_suner(family, form="fused", marker_identity=identity, max_candidates=78)
+    batch, candidates = random_batch(COUNTS, family), Candidates(*np.array(SPANS[spans], np.int64).T)
+    marked = mark(batch, candidates, numbers=pair_numbers(candidates, model.options))
+    first, last = candidates.tokens(batch)
     full = model.marked_states(*tensors(marked.ids, marked.positions, marked.roles))
     prepared = SunerInference(model, torch.float32)
     texts = prepared.encode(*tensors(batch.ids, batch.mask))
-    markers = pack_markers(candidates, first, last)
+    markers = pack_markers(candidates, first, last, model.options)
     positions, windows, edges, roles = tensors(*markers)
     states = prepared.mark(texts, PackedTokens(positions, windows, edges, int(edges.diff().max())), roles)
     window, opening, closing = tensors(candidates.window, marked.opening, marked.closing)

@@ -23,7 +23,7 @@ from onoma.models.config import ModelConfig
 from onoma.models.folder import ModelFolder, open_single
 from onoma.models.weights import load_model, save_model
 from onoma.systems.suner.candidates import dataset_prefix
-from onoma.systems.suner.marking import Candidates, mark
+from onoma.systems.suner.marking import Candidates, mark, pair_numbers
 from onoma.systems.suner.model import Marks, at_words
 from onoma.systems.suner.torch_runtime import DetectorRuntime, TorchSuner
 from tiny import TYPES, documents, train_tokenizer
@@ -115,7 +115,7 @@ def slow_scores(runtime: TorchSuner, window: Batch, rows: np.ndarray) -> dict[tu
     if not found:
         return {}
     spans = Candidates(np.zeros(len(found), np.int64), *np.array(list(found), np.int64).T)
-    marked = mark(read, spans, tied=options.tied_positions)
+    marked = mark(read, spans, tied=options.tied_positions, numbers=pair_numbers(spans, options))
     tokens = read.first[0, spans.first], read.last[0, spans.last]
     marks = Marks(*map(torch.from_numpy, (spans.window, marked.opening, marked.closing, *tokens)))
     if options.form == "one-stage" or not options.markers:
@@ -193,6 +193,11 @@ VARIANTS: list[dict[str, Any]] = [
     {"form": "two-stage", "attention_mask": False},
     {"form": "two-stage", "rejection": "cosine", "match_threshold": 0.1},
     {"form": "fused", "rejection": "cosine", "match_threshold": 0.1, "detection_threshold": 0.3},
+    *(
+        {"form": form, "marker_identity": identity, "spans": "markers"}
+        for form in ("two-stage", "fused")
+        for identity in ("numbered", "paired")
+    ),
 ]
 
 

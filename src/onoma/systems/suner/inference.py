@@ -46,7 +46,8 @@ class SunerInference:
 
     def mark(self, texts: EncodedTexts, tokens: PackedTokens, roles: Tensor) -> Tensor:
         """The states of markers alone (markers, hidden), against the texts: exactly those of a pass over both."""
-        own = self.model.markers.to(self.dtype)[roles - OPENING]
+        vectors = self.model.marker_vectors().to(self.dtype)
+        own = vectors[(roles - OPENING) % len(vectors)]
         return self.transformer.run_packed(self.transformer.embed(own, tokens.positions), tokens, texts)
 
     def encode_marked(self, ids: Tensor, positions: Tensor, roles: Tensor) -> Tensor:

@@ -24,7 +24,7 @@ from onoma.systems.blocks.packed_attention import PackedTokens
 from onoma.systems.blocks.torch_runtime import TorchRuntime
 from onoma.systems.suner.candidates import Detected, choose_candidates, detection_logit, known_prefix, proposals
 from onoma.systems.suner.inference import SunerInference, best_spans
-from onoma.systems.suner.marking import Candidates, mark, pack_markers
+from onoma.systems.suner.marking import Candidates, mark, pack_markers, pair_numbers
 from onoma.systems.suner.model import Marks, Suner
 
 _TYPES_AT_ONCE = 256
@@ -130,7 +130,7 @@ class TorchSuner(TorchRuntime):
         options = self.model.options
         kept, window = np.unique(spans.window, return_inverse=True)  # windows without candidates are not read
         batch, spans = batch.take(kept), spans._replace(window=window.astype(np.int64))
-        marked = mark(batch, spans, tied=options.tied_positions)
+        marked = mark(batch, spans, tied=options.tied_positions, numbers=pair_numbers(spans, options))
         marks = spans.window, marked.opening, marked.closing, *spans.tokens(batch)
         if options.markers:
             ids, positions, roles, *rest = self.copy((marked.ids, marked.positions, marked.roles, *marks))
@@ -145,7 +145,7 @@ class TorchSuner(TorchRuntime):
         self, model: SunerInference, batch: Batch, spans: Candidates, texts: EncodedTexts, types: Tensor
     ) -> tuple[Tensor, Tensor]:
         """The same by a pass of markers alone, against the encoded texts."""
-        markers = pack_markers(spans, *spans.tokens(batch))
+        markers = pack_markers(spans, *spans.tokens(batch), self.model.options)
         inside = np.repeat(spans.window, 2) * batch.ids.shape[1] + markers.positions  # of all tokens of the batch
         positions, windows, edges, roles, tokens = self.copy((*markers, inside))
         packed = PackedTokens(positions, windows, edges, int(np.diff(markers.edges).max()))
