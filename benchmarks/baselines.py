@@ -17,6 +17,7 @@ from torch.nn import functional
 
 from onoma.decoding import Proposals, resolve_overlaps
 from onoma.inputs.batches import Batch
+from onoma.systems.blocks.encoders import encoder_function
 
 Integers = NDArray[np.int64]
 Rows = NDArray[np.int64]
@@ -43,11 +44,12 @@ class WordEncoder(nn.Module):
     def __init__(self, encoder: nn.Module) -> None:
         super().__init__()
         self.encoder = encoder
+        self.encode = encoder_function(encoder)  # the same attention as in all systems
         self.dropout = nn.Dropout(0.1)
 
     def forward(self, ids: Tensor, mask: Tensor, first: Tensor) -> Tensor:
         """The states at the first token of each word (windows, words, hidden)."""
-        states = self.dropout(self.encoder(input_ids=ids, attention_mask=mask).last_hidden_state)
+        states = self.dropout(self.encode(ids, mask))
         return torch.gather(states, 1, first.unsqueeze(-1).expand(-1, -1, states.shape[-1]))
 
     def read(self, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -67,7 +69,7 @@ class Biaffine(nn.Module):
 
     def __init__(self, encoder: nn.Module, hidden: int, types: int, size: int = 150) -> None:
         super().__init__()
-        self.words = WordEncoder(encoder)
+        self.word_encoder = WordEncoder(encoder)
         self.start, self.end = (nn.Sequential(nn.Linear(hidden, size), nn.ReLU(), nn.Dropout(0.2)) for _ in range(2))
         self.weight = nn.Parameter(torch.randn(1 + types, size + 1, size + 1) / size**0.5)  # U
 
@@ -78,7 +80,7 @@ class Biaffine(nn.Module):
 
     def forward(self, ids: Tensor, mask: Tensor, first: Tensor, words: Tensor, gold: Tensor, **_: Any) -> Tensor:
         """The mean cross-entropy over all spans."""
-        scores = self.scores(self.words(ids, mask, first))
+        scores = self.scores(self.word_encoder(ids, mask, first))
         window, start, end, kind = gold.T
         target = torch.where(_spans(words, first.shape[1]), 0, NO_SPAN)
         target[window, start, end] = 1 + kind
@@ -88,7 +90,7 @@ class Biaffine(nn.Module):
     def extract(self, batch: Batch) -> Rows:
         """Every span whose best class is a type, by falling score, unless it overlaps with a better one."""
         with precision(self.weight.device):
-            states, words = self.words.read(batch)
+            states, words = self.word_encoder.read(batch)
             best, kind = self.scores(states).max(dim=1)  # (windows, words, words)
         found = torch.nonzero((kind > 0) & _spans(words, best.shape[1]))
         places = found.unbind(1)

@@ -1,74 +1,51 @@
-"""BINDER's experiments: CoNLL-2003 and GENIA (tables 1 and 10), and the ablations of tables 4, 5 and 6.
+"""BINDER's experiments: tables 1, 2, 4, 5, 6, 8, 9 and 10, figures 2 and 3, and appendix A.3.
 
-    python benchmarks/binder.py supervised --data CORPORA [--encoders FOLDER]
-    python benchmarks/binder.py ablations --data CORPORA [--encoders FOLDER]
+    python benchmarks/binder.py supervised --data CORPORA [--encoders FOLDER]     tables 1, 8, 9 and 10
+    python benchmarks/binder.py blurb --data CORPORA [--encoders FOLDER]          table 2
+    python benchmarks/binder.py ablations --data CORPORA [--encoders FOLDER]      tables 4, 5 and 6, A.3
+    python benchmarks/binder.py genia-choice --data CORPORA [--encoders FOLDER]   settings for GENIA, on dev alone
 
-Results are written to benchmarks/results/binder_supervised.json and binder_ablations.json.
+All models are chosen on dev by F1 with the thresholds that training learned. Then thresholds are chosen by one of
+the rules of `binder_scores`: a measure without ending has the main rule of its setting, one that ends in a rule
+(`f1_learned`, `dev_f1_per_type`) has that rule. Ablations are compared with the full model by a paired bootstrap over
+sentences and seeds: `difference` in F1, the ends of its interval of 95%, and `p_value`. Of GENIA there are also scores
+by type and boundary (table 8), the kinds of wrong predictions in percent (table 9), and F1 by length.
+
+Finished runs are only read, so that an experiment can be measured in parts: `--variants`, `--seeds`, `--corpora`,
+`--seconds`. The pictures are made from the runs of the ablations by plot_similarities.py. Results are written to
+benchmarks/results/binder_PLAN.json.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from experiments import HUB, Run, add_arguments, mean_record, run_all
+import numpy as np
+
+from experiments import Run, add_arguments, mean_record, run_all
+from onoma.data.corpora import load_splits, relabel
+from onoma.data.formats import write
+from onoma.data.inventory import Inventory
+from onoma.entities import EntityType
+from onoma.errors import OnomaError
+from onoma.evaluation.bootstrap import paired_bootstrap_of_runs
+from onoma.files import atomic_write
 from records import RESULTS, Record, command, commit_for, main_with_errors, write_records
 
-PAPER = {"conll2003": 93.33, "genia": 80.5}
-# Tables 4, 5 and 6 of the paper: F1 on ACE2005 with BERT-base, to compare the order, not the values.
-ABLATIONS: dict[str, tuple[dict[str, Any], float | None]] = {
-    "full": ({}, 89.5),
-    "shared-linear": ({"shared_linear": True}, 89.3),
-    "joint-inference": ({"inference": "joint"}, 89.3),
-    "no-positions": ({"position_losses": False}, 89.3),
-    "atomic-labels": ({"types": "atomic"}, 89.2),
-    "keywords": ({"types": "name"}, 89.2),
-    "prototypes": ({"types": "prototype"}, 89.4),
-    "global-thresholds": ({"thresholds": "global"}, 88.6),
-    "tuned-thresholds": ({"thresholds": "tuned"}, 87.5),
-    "shared-encoder": ({"shared_encoder": True}, None),
+if TYPE_CHECKING:
+    from onoma.evaluation.columns import Integers
+
+SCORER = "binder_scores:score_run"
+MAIN_MEASURES = ("f1", "precision", "recall")
+RULE_TEXTS = {
+    "learned": "learned thresholds",
+    "common": "one threshold for all types, tuned on dev",
+    "per_type": "thresholds of types tuned on dev",
 }
-# Chosen on dev: epochs, windows per batch, learning rate of the encoder.
-SETTINGS = {
-    ("conll2003", "mpnet-base"): (10, 16, 6e-5),
-    ("conll2003", "gte-small"): (20, 16, 1.5e-4),
-    ("genia", "mpnet-base"): (8, 48, 6e-5),
-    ("genia", "gte-small"): (16, 32, 1.5e-4),
-}
-ABLATION_SETTINGS = (10, 64, 2e-4)
-
-
-class Figure(NamedTuple):
-    """What a run is a part of: runs that differ in the seed only make one figure."""
-
-    setting: str
-    corpus: str
-    encoder: str
-    seed: int
-
-
-def plan(arguments: argparse.Namespace) -> Iterator[tuple[Figure, Run]]:
-    """The runs of an experiment, the longest first; ablations use a small encoder."""
-    if arguments.plan == "supervised":
-        for encoder in arguments.only:
-            for corpus in ("genia", "conll2003"):
-                for seed in arguments.seeds:
-                    yield _run(Figure("supervised", corpus, encoder, seed), settings(*SETTINGS[corpus, encoder]))
-    else:
-        for ablation in arguments.variants or ABLATIONS:
-            options = tuple(f"options.{key}={json.dumps(value)}" for key, value in ABLATIONS[ablation][0].items())
-            for seed in arguments.seeds:
-                figure = Figure(ablation, "genia", arguments.small, seed)
-                yield _run(figure, (*settings(*ABLATION_SETTINGS), *options))
-
-
-def _run(figure: Figure, changes: tuple[str, ...]) -> tuple[Figure, Run]:
-    name = f"{figure.setting}-{figure.corpus}-{figure.encoder}-{figure.seed}"
-    changes = (f"seed={figure.seed}", *changes)
-    return figure, Run(name, figure.encoder, f"binder/{figure.corpus}.yaml", changes)
 
 
 def settings(epochs: float, batch: int, rate: float) -> tuple[str, ...]:
@@ -80,45 +57,326 @@ def settings(epochs: float, batch: int, rate: float) -> tuple[str, ...]:
         "training.gradient_accumulation_steps=1",
         "training.head_learning_rate=3e-4",
         "training.eval_steps=200",
-        "training.threshold_from=dev",
     )
+
+
+SETTINGS = {
+    ("conll2003", "mpnet-base"): settings(10, 16, 6e-5),
+    ("conll2003", "gte-small"): settings(20, 16, 1.5e-4),
+    ("genia", "mpnet-base"): settings(8, 48, 6e-5),
+    ("genia", "gte-small"): settings(16, 32, 1.5e-4),
+}
+"""Chosen on dev; "paper-settings" are those of the recipes."""
+GENIA_CHOICES = {
+    "base": SETTINGS["genia", "mpnet-base"],
+    "long": settings(16, 32, 5e-5),
+    "averaged": (*settings(12, 48, 6e-5), "training.ema_decay=0.99"),
+    "small-batch": settings(10, 16, 4e-5),
+    "wide-windows": (*settings(10, 24, 6e-5), "max_tokens=256"),
+    "spans-only": (*settings(8, 48, 6e-5), "options.position_losses=false"),
+}
+"""Candidates for GENIA with MPNet."""
+BLURB_SETTINGS = {"mpnet-base": settings(12, 24, 5e-5), "gte-small": settings(16, 32, 1.5e-4)}
+"""The same for all corpora, not tuned."""
+PAPER = {
+    ("conll2003", "f1"): 93.33,
+    ("conll2003", "precision"): 93.08,
+    ("conll2003", "recall"): 93.57,
+    ("genia", "f1"): 80.5,
+    ("genia", "precision"): 81.5,
+    ("genia", "recall"): 79.6,
+    ("bc5cdr_chemical", "f1"): 95.0,
+    ("bc5cdr_disease", "f1"): 88.0,
+    ("ncbi_disease", "f1"): 90.9,
+    ("bc2gm", "f1"): 84.6,
+    ("jnlpba_merged", "f1"): 80.3,
+    ("genia", "start_f1"): 83.2,
+    ("genia", "end_f1"): 85.8,
+    ("genia", "loose_f1"): 89.9,
+}
+"""Tables 1 (BioBERT), 2 (PubMedBERT), 8 and 10."""
+PAPER_TYPES = {
+    "f1": {"protein": 82.9, "DNA": 77.6, "cell_type": 74.5, "cell_line": 76.3, "RNA": 87.9},
+    "start_f1": {"protein": 86.1, "DNA": 80.9, "cell_type": 74.5, "cell_line": 80.2, "RNA": 88.7},
+    "end_f1": {"protein": 87.6, "DNA": 82.6, "cell_type": 83.7, "cell_line": 82.8, "RNA": 91.0},
+    "loose_f1": {"protein": 91.6, "DNA": 87.4, "cell_type": 84.8, "cell_line": 87.2, "RNA": 91.7},
+}
+"""Table 8, GENIA by type."""
+PAPER |= {
+    ("genia", f"{measure}_{name}"): value for measure, values in PAPER_TYPES.items() for name, value in values.items()
+}
+BLURB = {"bc2gm": "en/bc2gm", "jnlpba_merged": None, "ncbi_disease": "en/ncbi_disease"}
+BLURB |= {"bc5cdr_chemical": None, "bc5cdr_disease": None}
+"""The corpora of table 2, the longest first; those without a folder are made by `derive_corpora`."""
+MERGED = EntityType("biomedical entity", "a protein, a DNA or RNA molecule or region, a cell type or a cell line")
+
+
+class Ablation(NamedTuple):
+    """A variant of BINDER and the paper's F1 on ACE2005 with BERT-base: the order can be compared, not the values."""
+
+    paper: float | None
+    changes: tuple[str, ...] = ()
+    rule: str = "learned"
+    trained_as: str | None = None  # the variant whose models are used; this one differs in inference alone
+    inference: str = "span"
+
+
+FULL = "full"
+ABLATIONS = {
+    FULL: Ablation(89.5),
+    "shared-linear": Ablation(89.3, ("options.shared_linear=true",)),
+    "joint-inference": Ablation(89.3, trained_as=FULL, inference="joint"),
+    "no-positions": Ablation(89.3, ("options.position_losses=false",)),
+    "atomic-labels": Ablation(89.2, ("options.types=atomic",)),
+    "keywords": Ablation(89.2, ("options.types=name",)),
+    "prototypes": Ablation(89.4, ("options.types=prototype",)),
+    "global-thresholds": Ablation(88.6, ("options.thresholds=global",)),
+    "tuned-thresholds": Ablation(87.5, ("options.thresholds=tuned",), rule="per_type"),
+    "shared-encoder": Ablation(None, ("options.shared_encoder=true",)),
+    "length-256": Ablation(None, ("max_tokens=256", "training.batch_size=32")),
+    "length-384": Ablation(None, ("max_tokens=384", "training.batch_size=21")),
+}
+"""Tables 4, 5 and 6, one of ours, and A.3, where the full model has windows of 130 tokens."""
+ABLATION_SETTINGS = {"gte-small": settings(10, 64, 2e-4), "mpnet-base": SETTINGS["genia", "mpnet-base"]}
+WITH_SIMILARITIES = (FULL, "global-thresholds", "tuned-thresholds")
+
+
+class Figure(NamedTuple):
+    """What a run is a part of: runs that differ in the seed only make one figure."""
+
+    setting: str
+    corpus: str
+    encoder: str
+    seed: int
+
+
+Found = dict[Figure, dict[str, Any]]
+"""The scores of `binder_scores.score_rules`."""
+
+
+def plan(arguments: argparse.Namespace) -> Iterator[tuple[Figure, Run]]:
+    """The runs of an experiment, the longest first."""
+    plans = {"supervised": _supervised, "blurb": _blurb, "ablations": _ablations, "genia-choice": _genia_choice}
+    for setting, corpus, encoder, changes, options in plans[arguments.plan](arguments):
+        for seed in arguments.seeds:
+            yield _run(Figure(setting, corpus, encoder, seed), changes, **options)
+
+
+Part = tuple[str, str, str, tuple[str, ...], dict[str, Any]]
+"""Setting, corpus, encoder, changes of the recipe, and arguments of `_run`."""
+
+
+def _supervised(arguments: argparse.Namespace) -> Iterator[Part]:
+    for setting in arguments.settings:
+        for encoder in arguments.only:
+            for corpus in arguments.corpora or ("genia", "conll2003"):
+                changes = SETTINGS[corpus, encoder] if setting == "supervised" else ()
+                if (setting, corpus, encoder) == ("supervised", "genia", "mpnet-base"):
+                    changes = GENIA_CHOICES[arguments.genia]
+                yield setting, corpus, encoder, changes, {}
+
+
+def _blurb(arguments: argparse.Namespace) -> Iterator[Part]:
+    made = derive_corpora(Path(arguments.data), arguments.runs / "corpora")
+    for encoder in arguments.only:
+        for corpus in arguments.corpora or BLURB:
+            path = f"data.corpora.0.path={BLURB[corpus] or made / corpus}"
+            yield "supervised", corpus, encoder, (*BLURB_SETTINGS[encoder], path), {"recipe": "blurb"}
+
+
+def _ablations(arguments: argparse.Namespace) -> Iterator[Part]:
+    for name in arguments.variants or ABLATIONS:
+        trained = ABLATIONS[name].trained_as or name
+        changes = (*ABLATION_SETTINGS[arguments.small], *ABLATIONS[trained].changes)
+        scoring = {
+            "inferences": ["joint", "span"] if trained == FULL else ["span"],
+            "similarities": trained in WITH_SIMILARITIES,
+        }
+        yield name, "genia", arguments.small, changes, {"run": trained, "scoring": scoring}
+
+
+def _genia_choice(arguments: argparse.Namespace) -> Iterator[Part]:
+    for name in arguments.variants or GENIA_CHOICES:
+        changes = (*GENIA_CHOICES[name], "data.corpora.0.test=null")  # test plays no part in the choice
+        yield f"choice-{name}", "genia", "mpnet-base", changes, {}
+
+
+def _run(
+    figure: Figure,
+    changes: tuple[str, ...],
+    recipe: str | None = None,
+    run: str | None = None,
+    scoring: Mapping[str, Any] | None = None,
+) -> tuple[Figure, Run]:
+    name = f"{run or figure.setting}-{figure.corpus}-{figure.encoder}-{figure.seed}"
+    changes = (f"seed={figure.seed}", "training.threshold_from=paper", *changes)
+    path = f"binder/{recipe or figure.corpus}.yaml"
+    return figure, Run(name, figure.encoder, path, changes, scorer=SCORER, scoring=json.dumps(scoring or {}))
+
+
+def derive_corpora(data: Path, folder: Path) -> Path:
+    """Write the corpora of table 2 that are parts of others: BC5CDR by type, JNLPBA with all types as one."""
+    inventory = Inventory.load()
+    made: dict[str, tuple[str, dict[str, EntityType | None]]] = {}
+    chemical, disease = (inventory.types[name].in_language("en") for name in ("chemical", "disease"))
+    made["bc5cdr_chemical"] = "en/bc5cdr", {"chemical": chemical, "disease": None}
+    made["bc5cdr_disease"] = "en/bc5cdr", {"chemical": None, "disease": disease}
+    made["jnlpba_merged"] = "en/jnlpba", dict.fromkeys(("protein", "DNA", "RNA", "cell type", "cell line"), MERGED)
+    for name, (source, mapping) in made.items():
+        if (folder / name / "types.jsonl").is_file():  # written last
+            continue
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        for split, corpus in load_splits(data / source, splits=["train", "dev", "test"]).items():
+            write(relabel(inventory.unify(corpus), mapping), folder / name / f"{split}.jsonl")
+        with atomic_write(folder / name / "types.jsonl") as file:
+            for one in {one for one in mapping.values() if one is not None}:
+                file.write(json.dumps({"name": one.name, "description": one.description}) + "\n")
+    return folder.resolve()
 
 
 def main() -> None:
     """Run an experiment and write its records."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("plan", choices=["supervised", "ablations"])
+    parser.add_argument("plan", choices=["supervised", "blurb", "ablations", "genia-choice"])
     add_arguments(parser)
-    parser.add_argument("--variants", nargs="*", choices=list(ABLATIONS), help="ablations to run; by default all")
-    parser.add_argument("--small", default="gte-small", choices=list(HUB), help="encoder of the ablations")
+    variants = [*ABLATIONS, *GENIA_CHOICES]
+    parser.add_argument("--variants", nargs="*", choices=variants, help="ablations or choices to run; by default all")
+    parser.add_argument("--corpora", nargs="*", choices=["genia", "conll2003", *BLURB], help="by default all")
+    kinds = ["supervised", "paper-settings"]
+    parser.add_argument("--settings", nargs="*", choices=kinds, default=kinds, help="ours, and those of the recipes")
+    parser.add_argument("--genia", default="base", choices=list(GENIA_CHOICES), help="settings of GENIA with MPNet")
+    parser.add_argument(
+        "--small", default="gte-small", choices=list(ABLATION_SETTINGS), help="encoder of the ablations"
+    )
     parser.add_argument("--seeds", nargs="*", type=int, default=[0, 1, 2])
     parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
-    output = arguments.output or RESULTS / f"binder_{arguments.plan}.json"
+    _check(arguments)
+    output = arguments.output or RESULTS / f"binder_{arguments.plan.replace('-', '_')}.json"
     commit_for(output)
     figures = dict(plan(arguments))
-    finished = run_all(list(figures.values()), arguments)
-    found = {figure: finished[run] for figure, run in figures.items() if run in finished}
-    device = next((metrics["device"] for metrics in found.values()), "")
-    write_records(output, records(found, command(without=["--output", "--runs", "--cache"])), accelerator=device)
+    finished = run_all(list(dict.fromkeys(figures.values())), arguments)
+    done = {figure: finished[run] for figure, run in figures.items() if run in finished}
+    device = next((metrics["device"] for metrics in done.values()), "")
+    found = {figure: metrics["scored"][_inference(figure)] for figure, metrics in done.items()}
+    written = list(records(found, command(without=["--output", "--runs", "--cache"])))
+    for record in written:
+        if record.metric.endswith(("/dev_f1", "/p_value")):
+            print(f"{record.metric}: {record.value}", flush=True)
+    write_records(output, written, accelerator=device)
 
 
-def records(found: dict[Figure, dict[str, Any]], command: str) -> Iterator[Record]:
-    """The means over seeds."""
+def _check(arguments: argparse.Namespace) -> None:
+    """An error if variants, corpora or encoders are not those of the plan."""
+    plan = arguments.plan
+    known = {
+        "variants": {"ablations": list(ABLATIONS), "genia-choice": list(GENIA_CHOICES)}.get(plan, []),
+        "corpora": {"supervised": ["genia", "conll2003"], "blurb": list(BLURB)}.get(plan, []),
+        "only": list(ABLATION_SETTINGS),
+    }
+    for option, names in known.items():
+        for name in getattr(arguments, option) or ():
+            if name not in names:
+                raise OnomaError(
+                    f"{plan} has no {name!r} for --{option}. Fix: choose from {', '.join(names) or 'none'}"
+                )
+
+
+def _inference(figure: Figure) -> str:
+    return ABLATIONS[figure.setting].inference if figure.setting in ABLATIONS else "span"
+
+
+def main_rule(setting: str) -> str:
+    """The rule for thresholds of measures without ending."""
+    if setting in ABLATIONS:
+        return ABLATIONS[setting].rule
+    return "learned" if setting == "paper-settings" else "common"
+
+
+def records(found: Found, command: str) -> Iterator[Record]:
+    """The means over seeds, and for ablations and choices the differences from the first of them."""
     groups: dict[tuple[str, str, str], dict[int, dict[str, Any]]] = {}
-    for figure, metrics in found.items():
-        groups.setdefault(figure[:3], {})[figure.seed] = metrics["test"][figure.corpus]
-    for (setting, corpus, encoder), scores in groups.items():
-        paper = PAPER[corpus] if setting == "supervised" else ABLATIONS[setting][1]
-        for measure in ("f1", "precision", "recall"):
-            yield mean_record(
-                f"binder/{setting}/{corpus}/{encoder}/{measure}",
-                {seed: one[measure] for seed, one in scores.items()},
-                command=command,
-                data=f"{corpus}: trained on train, chosen on dev, tested on test",
-                encoder=encoder,
-                paper=paper if measure == "f1" else None,
-            )
+    for figure, scored in found.items():
+        groups.setdefault(figure[:3], {})[figure.seed] = scored
+    for (setting, corpus, encoder), by_seed in groups.items():
+        values: dict[str, dict[int, float]] = {}
+        for seed, scored in by_seed.items():
+            for place, value in measures(scored, setting, corpus).items():
+                values.setdefault(place, {})[seed] = value
+        for place, one in values.items():
+            name, _, measure = place.partition("/")
+            paper = PAPER.get((corpus, measure))
+            if setting in ABLATIONS:
+                paper = ABLATIONS[setting].paper if measure == "f1" else None
+            metric, data = f"binder/{name}/{corpus}/{encoder}/{measure}", _data(setting, corpus, measure)
+            yield mean_record(metric, one, command=command, data=data, encoder=encoder, paper=paper)
+        full = groups.get((FULL if setting in ABLATIONS else "choice-base", corpus, encoder))
+        if full is not None and full is not by_seed:
+            seeds = tuple(sorted(by_seed.keys() & full.keys()))
+            for measure, value in differences(by_seed, full, setting).items():
+                metric, data = f"binder/{setting}/{corpus}/{encoder}/{measure}", _data(setting, corpus, measure)
+                yield Record(metric, round(value, 4), command, data, encoder=encoder, seeds=seeds)
+
+
+def _data(setting: str, corpus: str, measure: str) -> str:
+    rule = next((one for one in RULE_TEXTS if measure.endswith(f"_{one}")), main_rule(setting))
+    tested = "" if setting.startswith("choice-") else ", tested on test"
+    return f"{corpus}: trained on train, chosen on dev{tested}; {RULE_TEXTS[rule]}"
+
+
+def measures(scored: Mapping[str, Any], setting: str, corpus: str) -> dict[str, float]:
+    """The figures of one run, in percent, by setting/measure."""
+    found: dict[str, float] = {}
+    main, tested = main_rule(setting), scored.get("test", {})
+    for rule, dev in scored["dev"].items():
+        ending = "" if rule == main else f"_{rule}"
+        found[f"{setting}/dev_f1{ending}"] = dev["f1"]
+        for measure in (MAIN_MEASURES if rule == main else ("f1",)) if tested else ():
+            found[f"{setting}/{measure}{ending}"] = tested[rule][measure]
+    if (setting, corpus) == ("supervised", "genia"):
+        found |= breakdown(tested[main])
+    return found
+
+
+def breakdown(tested: Mapping[str, Any]) -> dict[str, float]:
+    """Tables 8 (setting `boundaries`) and 9 (`errors`), and F1 by length (`lengths`)."""
+    report, found = tested["report"], {}
+    for measure, name in (("", "strict"), ("start_", "start_only"), ("end_", "end_only"), ("loose_", "loose")):
+        found[f"boundaries/{measure}f1"] = 100 * report[name]["micro"]["f1"]
+        for kind, scores in report[name]["types"].items():
+            found[f"boundaries/{measure}f1_{kind.replace(' ', '_')}"] = 100 * scores["f1"]
+    for what, lengths in (("mentions", "mention_length"), ("sentences", "sentence_length")):
+        for length, scores in report["slices"][lengths].items():
+            found[f"lengths/f1_{what}_of_{length}"] = 100 * scores["f1"]
+    wrong = {kind: count for kind, count in tested["errors"].items() if kind != "missed"}
+    return found | {f"errors/{kind}": 100 * count / max(sum(wrong.values()), 1) for kind, count in wrong.items()}
+
+
+def differences(
+    variant: Mapping[int, Mapping[str, Any]], full: Mapping[int, Mapping[str, Any]], setting: str
+) -> dict[str, float]:
+    """The difference in F1 of two settings over their common seeds, each with its main rule, then with equal rules."""
+    seeds = sorted(variant.keys() & full.keys())
+    if not seeds:
+        return {}
+    part = "test" if "test" in variant[seeds[0]] else "dev"
+    main = main_rule(setting)
+    pairs = {"": (main, main_rule(FULL) if setting in ABLATIONS else main)}
+    pairs |= {f"_{rule}": (rule, rule) for rule in variant[seeds[0]][part] if (rule, rule) != pairs[""]}
+    found = {}
+    for ending, (own, other) in pairs.items():
+        one = _counts([variant[seed][part][own] for seed in seeds])
+        difference = paired_bootstrap_of_runs(one, _counts([full[seed][part][other] for seed in seeds]))
+        found[f"difference{ending}"] = 100 * difference.f1.value
+        found[f"p_value{ending}"] = difference.p_value
+        if not ending:
+            found |= {"difference_low": 100 * difference.f1.low, "difference_high": 100 * difference.f1.high}
+    return found
+
+
+def _counts(runs: Iterable[Mapping[str, Any]]) -> Integers:
+    """Gold, predicted and correct mentions: (sentences, runs, 3)."""
+    return np.stack([np.array(run["counts"], np.int64) for run in runs], axis=1)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -70,6 +71,8 @@ class Run:
     with_reports: bool = False  # whether the model is evaluated on test with all measures
     scorer: str | None = None  # "module:function" of the experiment, which scores the trained model in its own way
     scoring: str = "{}"  # JSON with the arguments of that function
+    plugin: str | None = None  # a module that adds the system of the recipe to the registry
+    keep_model: bool = True  # whether the model is kept; with many large runs, disks are full soon
 
 
 def add_arguments(parser: argparse.ArgumentParser, encoders: Sequence[str] = ENCODERS) -> None:
@@ -169,6 +172,8 @@ def _start(run: Run, arguments: argparse.Namespace) -> subprocess.Popen[bytes]:
         "scorer": run.scorer,
         "scoring": json.loads(run.scoring),
         "with_reports": run.with_reports,
+        "plugin": run.plugin,
+        "keep_model": run.keep_model,
     }
     with open(arguments.runs / f"{run.name}.log", "wb") as log:
         return subprocess.Popen([sys.executable, __file__, json.dumps(job)], stdout=log, stderr=log)
@@ -180,6 +185,8 @@ def train_one(job: dict[str, Any]) -> None:
     from onoma.training.recipe import load_recipe
     from onoma.training.run import train
 
+    if job["plugin"]:
+        import_module(job["plugin"])
     recipe = load_recipe(job["recipe"], job["changes"])
     if job["few_shot"] is not None:
         corpus, sentences, sample = job["few_shot"]
@@ -197,6 +204,8 @@ def train_one(job: dict[str, Any]) -> None:
         module, _, function = job["scorer"].partition(":")
         metrics["scored"] = getattr(import_module(module), function)(model, data, **job["scoring"])
         (output / SCORES_FILE).write_text(json.dumps(metrics), "utf-8")
+    if not job["keep_model"]:
+        shutil.rmtree(model)
 
 
 def test_reports(recipe: Recipe, model: Path, data: Path) -> dict[str, Any]:

@@ -1,34 +1,83 @@
-"""Speed of SUNER on one GPU (table 4): sentences per second of its three forms and of the bare encoder, in one run.
+"""Speed, size and F1 of SUNER beside BINDER and PUnifiedNER on one GPU (table 4), and of the bare encoder, in one run.
 
-    python benchmarks/suner_speed.py --two-stage RUN/model --fused RUN/model --one-stage RUN/model --data CORPORA
+    python benchmarks/suner_speed.py --two-stage RUN/model --fused RUN/model --one-stage RUN/model \\
+        --binder RUN/model --punifiedner RUN/model --data CORPORA [--profile FOLDER]
 
-All read the same batches of sentences of similar length, tokenised before, and output proposals; the types are encoded
-once. Batches are read by two threads, as in a service: while one waits for the GPU, the other one prepares.
+All read batches of sentences of similar length, tokenised before, and output proposals; the types are encoded once.
+Batches are read by several threads, as in a service: while one waits for the GPU, the others prepare. The bare encoder
+is that of the fused form: the same prepared weights, kernels, prefix, padding and copies, but nothing behind it.
+PUnifiedNER reads larger batches, of the size with which it is fastest.
+
+With --profile, the folder gets profile.json, with the time of each part of a batch, launches of kernels and waits per
+batch, the same without the kernel for packed attention, and the time of attention to texts by kernel; and a table of
+the profiler for each system.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import statistics
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import torch
 
+import onoma.systems.suner.torch_runtime as suner_runtime
 from onoma.data import Inventory, load_corpus
+from onoma.decoding.proposals import Proposals
 from onoma.entities import Corpus
+from onoma.evaluation.candidates import EvaluationSet
 from onoma.extractor import load
+from onoma.files import atomic_write
 from onoma.inputs.batches import Batch, bucket_by_length
 from onoma.inputs.packing import PackedTexts, WindowedTexts
 from onoma.labels.parsing import parse_labels
+from onoma.systems.blocks.inference import kernel_works
+from profiling import Part, attention_times, profile_calls, times_of_parts
 from records import RESULTS, Record, command, commit_for, main_with_errors, write_records
 
 PAPER = {"suner": 159.65, "suner-one-stage": 374.21}  # GENIA, RoBERTa-base, a GeForce RTX 3090
+ENCODER, TWO_STAGE, FUSED, ONE_STAGE = "encoder", "suner", "suner-fused", "suner-one-stage"
+BINDER, PUNIFIEDNER = "binder", "punifiedner"
+SUNER = (TWO_STAGE, FUSED, ONE_STAGE)
+GENERATOR_REPEATS = 3  # of PUnifiedNER, which is slow
+GENERATOR_TOKENS = 1 << 17  # of a batch of PUnifiedNER, with padding
 
 Read = Callable[[Batch], Any]
+
+
+@dataclass(slots=True)
+class Measured:
+    """What is measured: a function that reads batches, and the times of reading all of them."""
+
+    read: Read
+    batches: Sequence[Batch]
+    rounds: int  # times that a repeat reads the corpus
+    repeats: int
+    seconds: list[float] = field(default_factory=list)
+
+    def run(self, threads: int) -> float:
+        """How long it takes to read all batches."""
+        start = time.perf_counter()
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(self.read, list(self.batches) * self.rounds))
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        return time.perf_counter() - start
+
+    def batch_ms(self, seconds: float) -> float:
+        """Milliseconds per batch, if reading all of them takes so long."""
+        return 1e3 * seconds / (self.rounds * len(self.batches))
+
+    def speeds(self, sentences: int) -> list[float]:
+        """Sentences per second of each repeat."""
+        return [self.rounds * sentences / one for one in self.seconds]
 
 
 def batches_of(corpus: Corpus, runtime: Any, size: int, tokens: int) -> list[Batch]:
@@ -39,81 +88,255 @@ def batches_of(corpus: Corpus, runtime: Any, size: int, tokens: int) -> list[Bat
     return [windowed.batch(rows, runtime.tokenizer) for rows in bucket_by_length(windowed.lengths(), size, tokens)]
 
 
+def versions_of(folder: Path) -> list[Corpus]:
+    """The test split of a corpus with the names of types that recipes use: those of the inventory, natural ones."""
+    unified = Inventory.load().unify(load_corpus(folder, "test"), keep_unmapped=True)
+    return [unified, load_corpus(folder, "test", natural_names=True)]
+
+
+def with_known_names(versions: Sequence[Corpus], runtime: Any) -> Corpus:
+    """The version of a corpus whose types a model was trained on."""
+    return max(versions, key=lambda one: sum(name in runtime.config.types for name in one.labels))
+
+
 def bare_encoder(runtime: Any) -> Read:
-    """The encoder alone, in the same precision."""
+    """The encoder of a fused SUNER alone, on the texts as that reads them."""
 
     @torch.inference_mode()
     def read(batch: Batch) -> Any:
-        ids, mask = runtime.copy((batch.ids, batch.mask))
-        with runtime.autocast():
-            return runtime.model.encode_text(ids, mask)[:, 0, 0].cpu()
+        prefixed = batch.with_prefix(runtime.prefix)
+        with runtime.launching:
+            ids, mask = runtime.copy((prefixed.ids, prefixed.mask))
+            fetched = runtime.fetch(runtime.prepared.transformer.encode(ids, mask)[:, 0, 0].float())
+        return fetched()
 
     return read
 
 
 def system(runtime: Any, corpus: Corpus) -> Read:
     """A whole system, asked for the types of the corpus at its own threshold."""
-    styled = runtime.with_style(corpus.name)
-    query = styled.ask(parse_labels(corpus.types))
-    return lambda batch: styled.propose(batch, query, styled.config.threshold)
+    query = runtime.ask(parse_labels(corpus.types))
+    return lambda batch: runtime.propose(batch, query, runtime.config.threshold)
 
 
-def seconds(read: Read, batches: Sequence[Batch], threads: int) -> float:
-    """How long it takes to read all batches."""
-    start = time.perf_counter()
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(read, batches))
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
-    return time.perf_counter() - start
+def fastest_generator(read: Read, corpus: Corpus, runtime: Any, arguments: argparse.Namespace) -> Measured:
+    """PUnifiedNER with the batch size with which it reads the corpus fastest."""
+    tried = []
+    for size in arguments.generator_batch_sizes:
+        batches = batches_of(corpus, runtime, size, GENERATOR_TOKENS)
+        read(batches[-1])  # warm-up
+        one = Measured(read, batches, 1, min(GENERATOR_REPEATS, arguments.repeats))
+        one.seconds.append(one.run(arguments.threads))
+        print(f"punifiedner in batches of {size}: {len(corpus) / one.seconds[0]:,.0f} sentences/s", flush=True)
+        tried.append(one)
+    return min(tried, key=lambda one: one.seconds)
 
 
-def main() -> None:
-    """Measure, print the table, write the records."""
+def measure(systems: dict[str, Measured], threads: int) -> None:
+    """Take the times; the systems alternate, so that slow moments of the machine affect all of them."""
+    for one in systems.values():
+        if not one.seconds:
+            one.run(threads)  # warm-up
+    while missing := [one for one in systems.values() if len(one.seconds) < one.repeats]:
+        for one in missing:
+            one.seconds.append(one.run(threads))
+
+
+def facts(name: str, runtime: Any, corpus: Corpus, batch_size: int, batches: Sequence[Batch]) -> dict[str, float]:
+    """Parameters, F1 in percent, and candidates per sentence of systems that have them."""
+    found = {
+        "parameters": float(sum(one.numel() for one in runtime.model.parameters())),
+        "f1": EvaluationSet(corpus, runtime, batch_size=batch_size).evaluate(runtime)["f1"],
+    }
+    if name in (TWO_STAGE, FUSED):
+        threshold = runtime.model.options.detection_threshold
+        number = sum(len(runtime.detect(batch, threshold).logit) for batch in batches)
+        found["candidates_per_sentence"] = number / len(corpus)
+    return found
+
+
+def ratios(name: str, medians: dict[str, float]) -> dict[str, float]:
+    """The speed of a system relative to others; for the encoder, the time relative to its."""
+    found = {"times_encoder": medians[ENCODER] / medians[name]}
+    if name in SUNER and PUNIFIEDNER in medians:
+        found["times_punifiedner"] = medians[name] / medians[PUNIFIEDNER]
+    if name == FUSED and TWO_STAGE in medians:
+        found["times_two_stage"] = medians[name] / medians[TWO_STAGE]
+    return found
+
+
+def parts_of(runtime: Any) -> list[Part]:
+    """The parts of the work of a SUNER."""
+    prepared, model = runtime.prepared, runtime.model
+    return [
+        Part("copy", runtime, "copy"),
+        Part("encode", prepared, "encode"),
+        Part("detect", prepared, "detect"),
+        Part("choose", suner_runtime, "best_spans"),
+        Part("choose", suner_runtime, "choose_candidates"),
+        Part("markers", prepared, "mark"),
+        Part("markers", prepared, "encode_marked"),
+        Part("match", model, "match_markers" if model.options.form == "fused" else "match"),
+        Part("copy back", runtime, "fetch"),
+        Part("proposals", suner_runtime, "proposals"),
+    ]
+
+
+def profile_kernel(one: Measured, runtime: Any) -> dict[str, Any]:
+    """Whether markers have a kernel of their own, how much it changes scores, and the time of parts without it."""
+    transformer = runtime.prepared.transformer
+    found = [_scores(one.read(batch)) for batch in one.batches]
+    with patch("onoma.systems.blocks.inference.kernel_works", return_value=False):
+        padded = [_scores(one.read(batch)) for batch in one.batches]
+        times = times_of_parts(one.read, one.batches, parts_of(runtime))
+    both = [(own[key], other[key]) for own, other in zip(found, padded, strict=True) for key in own.keys() & other]
+    return {
+        "works": kernel_works(runtime.device, transformer.dtype, head_size(transformer)) or why_not(runtime),
+        "proposals": sum(map(len, found)),
+        "proposals_of_both": len(both),
+        "largest_score_difference": max((abs(own - other) for own, other in both), default=0.0),
+        "parts_ms_without": times,
+    }
+
+
+def why_not(runtime: Any) -> str:
+    """Why the kernel does not work."""
+    try:
+        from onoma.systems.blocks.packed_attention_kernel import try_kernel
+
+        try_kernel(runtime.device, runtime.prepared.dtype, head_size(runtime.prepared.transformer))
+    except Exception as error:
+        return f"no: {error!r}"
+    return "no: the size of heads"
+
+
+def _scores(found: Proposals) -> dict[tuple[int, ...], float]:
+    keys = zip(*(column.tolist() for column in found[:4]), strict=True)
+    return dict(zip(keys, found.score.tolist(), strict=True))
+
+
+def head_size(transformer: Any) -> int:
+    """The size of an attention head."""
+    return int(transformer.words.shape[1]) // int(transformer.heads)
+
+
+def by_threads(systems: dict[str, Measured]) -> dict[str, dict[str, float]]:
+    """Milliseconds per batch by number of threads, and without cuDNN's kernel for attention."""
+    chosen = {name: systems[name] for name in (ENCODER, FUSED, TWO_STAGE)}
+    found = {
+        f"{threads} threads": {name: one.batch_ms(one.run(threads)) for name, one in chosen.items()}
+        for threads in (1, 2, 3, 4)
+    }
+    torch.backends.cuda.enable_cudnn_sdp(False)
+    for _ in range(2):  # the first one is a warm-up
+        found["3 threads without cuDNN"] = {name: one.batch_ms(one.run(3)) for name, one in chosen.items()}
+    torch.backends.cuda.enable_cudnn_sdp(True)
+    return found
+
+
+def write_profile(folder: Path, systems: dict[str, Measured], runtimes: dict[str, Any]) -> None:
+    """See the option --profile."""
+    folder.mkdir(parents=True, exist_ok=True)
+    report: dict[str, Any] = {"batch_ms": by_threads(systems)}
+    for name, one in systems.items():
+        if name == PUNIFIEDNER:
+            continue
+        report[name], table = profile_calls(one.read, one.batches)
+        report[name]["batch_ms"] = one.batch_ms(statistics.median(one.seconds))  # as measured, without the profiler
+        (folder / f"profile_{name}.txt").write_text(table, encoding="utf-8")
+        if name in (TWO_STAGE, FUSED):
+            report[name]["parts_ms"] = times_of_parts(one.read, one.batches, parts_of(runtimes[name]))
+    fused = systems[FUSED]
+    prefix, transformer = len(runtimes[FUSED].prefix), runtimes[FUSED].prepared.transformer
+    shapes = [(len(batch.ids), batch.ids.shape[1] + prefix) for batch in fused.batches]
+    report["batches"] = [list(shape) for shape in shapes]
+    report["attention_ms"] = attention_times(shapes, transformer.heads, head_size(transformer))
+    report["kernel"] = profile_kernel(fused, runtimes[FUSED])
+    with atomic_write(folder / "profile.json") as file:
+        json.dump(report, file, indent=1)
+    print(json.dumps(report, indent=1))
+
+
+def options() -> argparse.Namespace:
+    """The options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--two-stage", required=True, type=Path)
     parser.add_argument("--fused", required=True, type=Path)
     parser.add_argument("--one-stage", type=Path)
+    parser.add_argument("--binder", type=Path)
+    parser.add_argument("--punifiedner", type=Path)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--corpus", default="en/genia")
     parser.add_argument("--encoder", default="mpnet-base", help="its name in the records")
+    parser.add_argument("--t5", default="flan-t5-base", help="the name of PUnifiedNER's T5 in the records")
     parser.add_argument("--batch-size", type=int, default=512)
     parser.add_argument("--tokens", type=int, default=32768, help="of a batch, with padding")
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--generator-batch-sizes", type=int, nargs="+", default=[512, 1024], help="of PUnifiedNER")
+    parser.add_argument("--repeats", type=int, default=5, help="at least 2, for a spread")
     parser.add_argument("--rounds", type=int, default=4, help="times that a repeat reads the corpus")
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=3)
+    parser.add_argument("--profile", type=Path, help="a folder for profiles")
     parser.add_argument("--output", type=Path, default=RESULTS / "suner_speed.json")
-    arguments = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Measure, print the table, write the records."""
+    arguments = options()
     commit_for(arguments.output)
-    folders = {"suner": arguments.two_stage, "suner-fused": arguments.fused, "suner-one-stage": arguments.one_stage}
-    runtimes = {name: load(folder, "torch").runtime for name, folder in folders.items() if folder is not None}
-    corpus = Inventory.load().unify(load_corpus(arguments.data / arguments.corpus, "test"))
-    some = runtimes["suner-fused"]
-    batches = batches_of(corpus, some, arguments.batch_size, arguments.tokens) * arguments.rounds
-    readers = {"encoder": bare_encoder(some)} | {name: system(one, corpus) for name, one in runtimes.items()}
-    times: dict[str, list[float]] = {name: [] for name in readers}
-    for read in readers.values():
-        seconds(read, batches, arguments.threads)  # warm-up
-    for _ in range(arguments.repeats):
-        for name, read in readers.items():
-            times[name].append(seconds(read, batches, arguments.threads))
-    sentences = len(corpus) * arguments.rounds
-    bare = statistics.median(times["encoder"])
-    text = command(without=["--output"])
-    device = torch.cuda.get_device_name() if torch.cuda.is_available() else ""
-    where = f"test sentences of {corpus.name}, batches of at most {arguments.batch_size}, {arguments.threads} threads"
+    folders = {
+        TWO_STAGE: arguments.two_stage,
+        FUSED: arguments.fused,
+        ONE_STAGE: arguments.one_stage,
+        BINDER: arguments.binder,
+        PUNIFIEDNER: arguments.punifiedner,
+    }
+    versions = versions_of(arguments.data / arguments.corpus)
+    loaded = {name: load(folder, "torch").runtime for name, folder in folders.items() if folder is not None}
+    runtimes: dict[str, Any] = {name: runtime.with_style(versions[0].name) for name, runtime in loaded.items()}
+    systems: dict[str, Measured] = {}
+    for name, runtime in runtimes.items():
+        corpus = with_known_names(versions, runtime)
+        read = system(runtime, corpus)
+        if name == PUNIFIEDNER:
+            systems[name] = fastest_generator(read, corpus, runtime, arguments)
+            continue
+        batches = batches_of(corpus, runtime, arguments.batch_size, arguments.tokens)
+        systems[name] = Measured(read, batches, arguments.rounds, arguments.repeats)
+        if name == FUSED:
+            systems[ENCODER] = Measured(bare_encoder(runtime), batches, arguments.rounds, arguments.repeats)
+    measure(systems, arguments.threads)
+    report(systems, runtimes, versions, arguments)
+    if arguments.profile is not None:
+        write_profile(arguments.profile, systems, runtimes)
+
+
+def report(
+    systems: dict[str, Measured], runtimes: dict[str, Any], versions: Sequence[Corpus], arguments: argparse.Namespace
+) -> None:
+    """Print the table and write the records."""
+    text = command(without=["--output", "--profile"])
+    corpus_name, sentences = versions[0].name, len(versions[0])
+    speeds = {name: one.speeds(sentences) for name, one in systems.items()}
+    medians = {name: statistics.median(own) for name, own in speeds.items()}
     records = []
-    for name, taken in times.items():
-        median = statistics.median(taken)
-        speeds = [sentences / one for one in taken]
-        print(f"{name:16} {sentences / median:10,.0f} sentences/s, {median / bare:5.2f} times the bare encoder's time")
-        for measure, value, spread in (
-            ("sentences_per_s", sentences / median, statistics.stdev(speeds)),
-            ("times_encoder", median / bare, statistics.stdev([one / bare for one in taken])),
-        ):
-            metric = f"{name}/speed/{corpus.name}/{arguments.encoder}/{measure}"
+    for name, one in systems.items():
+        values = {"sentences_per_s": medians[name], **ratios(name, medians)}
+        size = max(len(batch.ids) for batch in one.batches)
+        if name in runtimes:
+            corpus = with_known_names(versions, runtimes[name])
+            values |= facts(name, runtimes[name], corpus, size, one.batches)
+        print(f"{name:16}", ", ".join(f"{measure} {value:,.2f}" for measure, value in values.items()), flush=True)
+        encoder = arguments.t5 if name == PUNIFIEDNER else arguments.encoder
+        where = f"test sentences of {corpus_name}, batches of at most {size}, {arguments.threads} threads"
+        spread = {"sentences_per_s": statistics.stdev(speeds[name])}
+        spread["times_encoder"] = statistics.stdev([medians[ENCODER] / speed for speed in speeds[name]])
+        for measure, value in values.items():
+            metric = f"{name}/speed/{corpus_name}/{encoder}/{measure}"
             paper = PAPER.get(name) if measure == "sentences_per_s" else None
-            records.append(Record(metric, round(value, 3), text, where, paper, arguments.encoder, (), round(spread, 3)))
+            deviation = round(spread[measure], 3) if measure in spread else None
+            records.append(Record(metric, round(value, 3), text, where, paper, encoder, (), deviation))
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else ""
     write_records(arguments.output, records, accelerator=device)
 
 

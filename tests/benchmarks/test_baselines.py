@@ -22,6 +22,7 @@ class Lookup(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.table = nn.Embedding(50, 16)
+        self.config = SimpleNamespace(model_type="lookup")
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> SimpleNamespace:
         return SimpleNamespace(last_hidden_state=self.table(input_ids))

@@ -10,7 +10,12 @@ import pytest
 from onoma import Corpus, Document, Entity, OnomaError
 from onoma.data.joining import join_documents
 from onoma.evaluation import Comparison, bootstrap, paired_bootstrap
-from onoma.evaluation.bootstrap import document_counts, mention_counts, paired_bootstrap_of_runs
+from onoma.evaluation.bootstrap import (
+    document_counts,
+    mention_counts,
+    paired_bootstrap_of_corpora,
+    paired_bootstrap_of_runs,
+)
 from onoma.evaluation.strict import strict
 
 TEXT = "aa bb cc dd"
@@ -163,3 +168,19 @@ def test_empty_corpora_and_invalid_options_are_errors() -> None:
         bootstrap(system(0.7), samples=0)
     with pytest.raises(OnomaError, match="level"):
         bootstrap(system(0.7), level=95)
+
+
+def test_the_mean_over_corpora_is_compared_with_each_corpus_resampled_by_itself() -> None:
+    counts = {right: document_counts(system(right))[:, None] for right in (0.9, 0.8, 0.5)}
+    same = (counts[0.8], counts[0.8])
+    better = (counts[0.9], counts[0.5])
+    single = paired_bootstrap_of_runs(*better)
+    both = paired_bootstrap_of_corpora([better, same])
+    assert both.f1.value == pytest.approx(single.f1.value / 2)
+    assert both.f1.low > 0
+    assert both.p_value < 0.01
+    assert paired_bootstrap_of_corpora([same, same]).p_value == 1.0
+    smaller = document_counts(system(0.9, size=50))[:, None]
+    assert paired_bootstrap_of_corpora([better, (smaller, smaller)]).f1.value == pytest.approx(single.f1.value / 2)
+    with pytest.raises(OnomaError, match="not scored on the same documents"):
+        paired_bootstrap_of_corpora([better, (smaller, counts[0.9])])

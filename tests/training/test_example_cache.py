@@ -31,6 +31,7 @@ def same(one: PreparedData, other: PreparedData) -> bool:
         and np.array_equal(a.tokens.counts, b.tokens.counts)
         and np.array_equal(a.gold, b.gold)
         and np.array_equal(a.known, b.known)
+        and a.complete is b.complete
         and a.text == b.text
         and np.array_equal(a.words, b.words)
         for a, b in pairs
@@ -74,6 +75,7 @@ def test_known_types_of_single_documents_are_kept(
     first, again = (prepare_data(recipe, tmp_path, tokenizer, tmp_path / "cache") for _ in range(2))
     assert same(first, again)
     assert [len(one.known) for one in again.examples] == [1, 1]
+    assert [one.complete for one in again.examples] == [False, False]
 
 
 @pytest.mark.parametrize(

@@ -127,6 +127,8 @@ def test_embeddings_and_lower_layers_of_all_encoders_are_frozen(layers: Any, fro
         trained = [{weight.requires_grad for weight in one.parameters()} for one in encoder.encoder.layer]
         assert trained == [{False}] * frozen + [{True}] * (6 - frozen)
         assert {weight.requires_grad for weight in encoder.embeddings.parameters()} == {not frozen}
+    type_encoder: Any = model["type_encoder"]
+    assert type_encoder.encoder.relative_attention_bias.weight.requires_grad == (not frozen)
     assert model["head"].weight.requires_grad
 
 

@@ -7,6 +7,7 @@ counts (a multinomial): the distribution is the same, and the cost depends only 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -91,18 +92,32 @@ def paired_bootstrap_of_runs(
 
     `first` and `second` hold the counts of `document_counts` for each run: (documents, runs, 3).
     """
+    return paired_bootstrap_of_corpora([(first, second)], samples=samples, level=level, seed=seed)
+
+
+def paired_bootstrap_of_corpora(
+    pairs: Sequence[tuple[Integers, Integers]], *, samples: int = 1000, level: float = 0.95, seed: int = 0
+) -> Difference:
+    """The same for the mean over several corpora, each resampled by itself; `pairs` are the counts of both systems."""
     _check(samples, level)
+    columns = [_differences(*pair, samples, (seed, number)) for number, pair in enumerate(pairs)]
+    value, differences = (np.mean(column, axis=0) for column in zip(*columns, strict=True))
+    smaller_side = min((differences <= 0).sum(), (differences >= 0).sum())
+    p_value = min(1.0, 2 * (int(smaller_side) + 1) / (samples + 1))
+    return Difference(_interval(float(value), differences, level), p_value, level, samples)
+
+
+def _differences(
+    first: Integers, second: Integers, samples: int, seed: int | Sequence[int]
+) -> tuple[float, NDArray[np.float64]]:
+    """The difference of mean F1 on all documents of a corpus, and on each replicate."""
     if first.shape[0] != second.shape[0] or not np.array_equal(first[:, 0, 0], second[:, 0, 0]):
         raise OnomaError(_NOT_THE_SAME)
     columns = first.shape[1] * 3
     counts = np.concatenate([first.reshape(len(first), -1), second.reshape(len(second), -1)], axis=1)
-    replicates = _resample(counts, samples, seed)
-    differences = _mean_f1(replicates[:, :columns]) - _mean_f1(replicates[:, columns:])
-    whole = counts.sum(0, keepdims=True)
-    value = float((_mean_f1(whole[:, :columns]) - _mean_f1(whole[:, columns:]))[0])
-    smaller_side = min((differences <= 0).sum(), (differences >= 0).sum())
-    p_value = min(1.0, 2 * (int(smaller_side) + 1) / (samples + 1))
-    return Difference(_interval(value, differences, level), p_value, level, samples)
+    totals = np.concatenate([counts.sum(0, keepdims=True), _resample(counts, samples, seed)])
+    found = _mean_f1(totals[:, :columns]) - _mean_f1(totals[:, columns:])
+    return float(found[0]), found[1:]
 
 
 def mention_counts(comparison: Comparison, corpus: Corpus) -> Integers:
@@ -133,7 +148,7 @@ def _check(samples: int, level: float) -> None:
         raise OnomaError(f"bootstrap needs samples >= 1 and 0 < level < 1, got samples={samples}, level={level}")
 
 
-def _resample(counts: Integers, samples: int, seed: int) -> Integers:
+def _resample(counts: Integers, samples: int, seed: int | Sequence[int]) -> Integers:
     """The total counts of each replicate: (samples, columns)."""
     if not len(counts):
         raise OnomaError("a corpus without documents cannot be resampled")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -74,7 +74,7 @@ def tune(
     common = best_threshold([candidates], GRID)
     after = np.full_like(before, common)
     if per_type:
-        after = _tune_types(candidates, after)
+        after = tune_types(candidates, after)
     # extraction looks thresholds up by translated names
     rounded = {one.name: round(float(value), 2) for one, value in zip(translated, after, strict=True)}
     own = {name: value for name, value in rounded.items() if value != common}
@@ -111,7 +111,8 @@ def _f1_cell(scores: Scores) -> str:
     return score_cells(scores)[2]
 
 
-def _tune_types(candidates: Candidates, start: Thresholds) -> Thresholds:
+def tune_types(candidates: Candidates, start: Thresholds, grid: Sequence[float] = GRID) -> Thresholds:
+    """Thresholds of all types: each is tuned in turn, the most frequent types first, while the others are fixed."""
     best = start.copy()
     gold, predicted, _ = candidates.counts(start)
     mentions = gold + predicted
@@ -123,13 +124,13 @@ def _tune_types(candidates: Candidates, start: Thresholds) -> Thresholds:
         part = candidates.of_documents(np.isin(candidates.document, document))
         elsewhere = [a - b for a, b in zip(candidates.counts(best)[1:], part.counts(best)[1:], strict=True)]
         scores = []
-        for value in (best[kind], *GRID):
+        for value in (best[kind], *grid):
             trial = best.copy()
             trial[kind] = value
             _, predicted, correct = part.counts(trial)
             columns = (candidates.gold, predicted + elsewhere[0], correct + elsewhere[1])
             scores.append(Scores.one_to_one(*(int(column.sum()) for column in columns)).f1)
         if max(scores) > scores[0]:
-            values = [value for value, score in zip(GRID, scores[1:], strict=True) if score == max(scores)]
+            values = [value for value, score in zip(grid, scores[1:], strict=True) if score == max(scores)]
             best[kind] = values[len(values) // 2]  # the middle one of equally good values
     return best

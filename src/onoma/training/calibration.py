@@ -14,8 +14,6 @@ from onoma.systems.base import scores_of
 
 SCORE_GRID = [round(0.02 * step, 2) for step in range(3, 48)]
 """Thresholds to choose from, of calibrated scores."""
-SIMILARITY_GRID = [float(1 / (1 + np.exp(-value))) for value in range(2, 15)]
-"""Thresholds on similarities, as scores before calibration."""
 LOWEST_MARGIN = -6.0
 """Proposals with smaller margins are not used for the fit."""
 
@@ -36,7 +34,7 @@ def calibrate(
     right = np.concatenate([one.correct[chosen] for one, chosen in zip(found, rows, strict=True)])
     if not right.any() or right.all():
         return
-    margin = np.log(score) - np.log1p(-np.minimum(score, 1 - 1e-7))
+    margin = (np.log(score) - np.log1p(-np.minimum(score, 1 - 1e-7)) - runtime.config.bias) / runtime.config.scale
     scale, bias = fit_calibration(margin, right)
     config = replace(runtime.config, scale=scale, bias=bias)
     calibrated = scores_of(margin.astype(np.float32), config)

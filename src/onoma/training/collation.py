@@ -92,6 +92,12 @@ def masked_rows(examples: Sequence[Example]) -> dict[str, Integers]:
     return {"masked": np.concatenate(rows).astype(np.int64)} if rows else {}
 
 
+def complete_windows(examples: Sequence[Example]) -> dict[str, NDArray[np.bool_]]:
+    """The argument `complete` of a model, if the annotation of some examples is incomplete: (windows,)."""
+    complete = np.array([example.complete for example in examples])
+    return {} if complete.all() else {"complete": complete}
+
+
 def known_types(examples: Sequence[Example], types: Integers) -> NDArray[np.bool_]:
     """Which of the types are annotated in each window: (windows, types)."""
     return np.stack([np.isin(types, example.known) for example in examples])

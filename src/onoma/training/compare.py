@@ -11,7 +11,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
@@ -203,7 +203,7 @@ def _run(recipe: Recipe, folder: Path, data: Path, part: Part) -> _Run:
     model = train(recipe, output=folder, data=data)
     if os.environ.get("RANK", "0") == "0":
         if not (folder / COUNTS).is_file():
-            counted = {one.name: _count(model, one, recipe).tolist() for one in load_part(recipe.data, data, part)}
+            counted = {one.name: rows.tolist() for one, rows in count_mentions(model, recipe, data, part)}
             with atomic_write(folder / COUNTS) as file:
                 json.dump(counted, file)
         for name in (CHECKPOINTS, STAGES):
@@ -212,10 +212,12 @@ def _run(recipe: Recipe, folder: Path, data: Path, part: Part) -> _Run:
     return _Run(metrics, {name: np.array(rows, np.int64).reshape(-1, 3) for name, rows in counts.items()})
 
 
-def _count(model: Path, corpus: Corpus, recipe: Recipe) -> Integers:
-    """The numbers of gold, predicted and correct mentions of each document, as in the evaluation of training."""
-    joined = join_for_windows(corpus, recipe.data)
-    return mention_counts(Comparison.between(joined, list(predict(load(model), joined))), corpus)
+def count_mentions(model: AnyPath, recipe: Recipe, data: AnyPath, part: Part) -> Iterator[tuple[Corpus, Integers]]:
+    """The numbers of gold, predicted and correct mentions of each document of a part, by corpus: (documents, 3)."""
+    extractor = load(model)
+    for corpus in load_part(recipe.data, Path(data), part):
+        joined = join_for_windows(corpus, recipe.data)  # as in the evaluation of training
+        yield corpus, mention_counts(Comparison.between(joined, list(predict(extractor, joined))), corpus)
 
 
 def _row(

@@ -31,7 +31,7 @@ from onoma.training.recipe import CorpusRecipe, Recipe, RelabelRecipe
 T = TypeVar("T")
 
 PROBE = "Ünïcode, don't WORRY: x-ray 3.5 中文字 \u00a0end"  # distinguishes tokenizers with the same vocabulary
-FORMAT = 4  # of the files; files of other formats are not read
+FORMAT = 5  # of the files; files of other formats are not read
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +145,7 @@ def _write(prepared: PreparedData, path: Path) -> None:
     stored: dict[str, Any] = {
         "about": np.frombuffer(json.dumps(about).encode(), np.uint8),
         "corpus": np.array([example.corpus for example in prepared.examples], np.int32),
+        "complete": np.array([example.complete for example in prepared.examples], np.bool_),
         "known": known.places,
         "text": texts.places,
         **_joined("ids", [example.tokens.ids for example in prepared.examples]),
@@ -192,12 +193,18 @@ def _read(path: Path) -> PreparedData:
     about = json.loads(stored["about"].tobytes())
     ids, counts, gold, words, sets = (_split(stored, name) for name in ("ids", "counts", "gold", "words", "sets"))
     sets = [one.astype(np.int64) for one in sets]
-    columns = (ids, counts, gold, words, stored["known"].tolist(), stored["corpus"].tolist(), stored["text"].tolist())
+    numbers = (stored[name].tolist() for name in ("known", "corpus", "text", "complete"))
     examples = [
         Example(
-            WordTokenIds(i, c), g.astype(np.int64).reshape(-1, 3), sets[k], corpus, about["texts"][t], w.reshape(-1, 2)
+            WordTokenIds(i, c),
+            g.astype(np.int64).reshape(-1, 3),
+            sets[k],
+            corpus,
+            about["texts"][t],
+            w.reshape(-1, 2),
+            complete=complete,
         )
-        for i, c, g, w, k, corpus, t in zip(*columns, strict=True)
+        for i, c, g, w, k, corpus, t, complete in zip(ids, counts, gold, words, *numbers, strict=True)
     ]
     types = [EntityType(name, description, tuple(shown)) for name, description, shown in about["types"]]
     return PreparedData(examples, ExampleCounts(**about["counts"]), types, about["corpora"])

@@ -31,6 +31,7 @@ class Example:
     words: Spans = field(default_factory=lambda: np.zeros((0, 2), np.int32))  # offsets of the words in the text
     hard_negatives: Integers | None = None  # (spans, 2): spans that look like mentions but are none
     masked: Integers | None = None  # (spans, 2): spans that are neither mentions nor negatives
+    complete: bool = True  # whether all types of the corpus are annotated here
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,9 @@ def make_examples(
                     dropped += 1
                     continue
                 rows = gold[place][inside] - np.array([start, start, 0])
-                examples.append(Example(tokens, rows, known[place], number, documents[place].text, words))
+                complete = len(known[place]) == len(all_types)
+                text = documents[place].text
+                examples.append(Example(tokens, rows, known[place], number, text, words, complete=complete))
             mentions += sum(map(len, gold))
             splits += sum(alignment.splits for alignment in alignments)
             cut += sum(int(np.count_nonzero(~one)) for one in seen)

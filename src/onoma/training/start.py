@@ -198,7 +198,7 @@ def best_share(found: Mapping[float, Quality], trained: int, held_out: int) -> f
 
 
 def freeze_layers(model: nn.Module, layers: int | Literal["half"]) -> None:
-    """Exclude the embeddings and some lower layers of all encoders from training."""
+    """Exclude the embeddings, some lower layers, and what all layers share, from the training of all encoders."""
     if not layers:
         return
     encoders: list[Any] = [one for name, one in model.named_children() if name.endswith("encoder")]
@@ -209,5 +209,6 @@ def freeze_layers(model: nn.Module, layers: int | Literal["half"]) -> None:
                 "Fix: remove 'frozen_layers' from the recipe"
             )
         blocks = encoder.encoder.layer
-        for part in (encoder.embeddings, *blocks[: len(blocks) // 2 if layers == "half" else layers]):
+        shared = [one for name, one in encoder.encoder.named_children() if name != "layer"]  # MPNet: bias by distance
+        for part in (encoder.embeddings, *shared, *blocks[: len(blocks) // 2 if layers == "half" else layers]):
             part.requires_grad_(False)

@@ -100,3 +100,27 @@ def test_masked_spans_are_neither_mentions_nor_negatives(seed: int, sampling: Ne
     assert not ({(w, j) for w, _, j in hidden} - ends) & places_of(counted.ends)
     if sampling == "none":
         assert spans_of(counted) == all_spans() - hidden
+
+
+@given(st.integers(0, 10_000), st.sampled_from(["none", "uniform", "overlapping"]))
+@settings(deadline=None, max_examples=40)
+def test_in_incomplete_windows_only_spans_that_overlap_a_mention_are_negatives(
+    seed: int, sampling: NegativeSampling
+) -> None:
+    torch.manual_seed(seed)
+    spans = sorted(all_spans())
+    gold = [spans[i] for i in torch.randperm(len(spans))[:3].tolist()]
+    complete = torch.rand(len(WORDS)) < 0.5
+    counted = counted_spans(WORDS, (9, WIDTHS), rows(*gold), sampling=sampling, rate=99.0, complete=complete)
+
+    def allowed(span: Span) -> bool:
+        window, first, last = span
+        overlaps = (w == window and i <= last and first <= j for w, i, j in gold)
+        return bool(complete[window]) or any(overlaps)
+
+    assert spans_of(counted) == set(filter(allowed, all_spans()))
+    inside = {(w, word) for w, i, j in gold for word in range(i, j + 1)}
+    for places in (places_of(counted.starts), places_of(counted.ends)):
+        if sampling == "none":
+            assert places == {(w, i) for w, i, _ in all_spans() if complete[w]} | inside
+        assert inside <= places or sampling == "uniform"

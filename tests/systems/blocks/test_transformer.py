@@ -33,11 +33,23 @@ def test_states_are_those_of_the_encoder(family: str) -> None:
     encoder = tiny_encoder(family)
     ids, mask = texts(family)
     expected = encoder(input_ids=ids, attention_mask=mask).last_hidden_state
-    states, cache = Transformer(encoder).encode(ids, mask)
+    states = Transformer(encoder).encode(ids, mask)
     torch.testing.assert_close(states[mask > 0], expected[mask > 0], atol=1e-5, rtol=1e-4)
     torch.testing.assert_close(encoder_function(encoder)(ids, mask), states)
-    assert len(cache) == 2
-    assert all(part.shape == (len(LENGTHS), 2, max(LENGTHS), HIDDEN // 2) for pair in cache for part in pair)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_bias_of_distances_is_that_of_attention(family: str) -> None:
+    transformer = Transformer(tiny_encoder(family))
+    distances, most = transformer.distance_bias(), transformer.max_positions
+    if family != "mpnet":
+        assert distances is None
+        return
+    assert distances is not None
+    place = torch.arange(most)[None]
+    bias = transformer.attention_bias(place, place, torch.ones(1, 1, most, dtype=torch.bool))[0]
+    for query, key in ((0, 0), (0, most - 1), (most - 1, 0), (3, 20), (20, 3)):
+        torch.testing.assert_close(distances[:, key - query + most - 1], bias[:, query, key])
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -47,32 +59,8 @@ def test_texts_may_be_as_long_as_there_are_positions(family: str) -> None:
     transformer = Transformer(encoder)
     ids = torch.arange(transformer.max_positions)[None] % 50 + 5
     expected = encoder(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state
-    torch.testing.assert_close(transformer.encode(ids, torch.ones_like(ids))[0], expected, atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(transformer.encode(ids, torch.ones_like(ids)), expected, atol=1e-5, rtol=1e-4)
     assert transformer.max_positions == POSITIONS - (0 if family == "bert" else PADS[family] + 1)
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-@torch.no_grad()
-def test_a_run_against_a_cache_equals_one_pass_over_both(family: str) -> None:
-    transformer = Transformer(tiny_encoder(family))
-    ids, mask = texts(family)
-    tokens, added = ids.shape[1], 3
-    places = torch.arange(tokens)[None].expand(len(ids), -1)
-    later = torch.tensor([[0, 5, 2], [3, 3, 1], [0, 0, 0], [6, 2, 4]])  # positions of their own
-    vectors = torch.randn(len(ids), added, HIDDEN)
-    everything = torch.cat([mask.bool(), torch.ones(len(ids), added, dtype=torch.bool)], dim=1)
-
-    positions = torch.cat([places, later], dim=1)
-    visible = everything[:, None].repeat(1, tokens + added, 1)
-    visible[:, :tokens, tokens:] = False  # the text does not attend to the added tokens
-    x = transformer.embed(torch.cat([transformer.token_vectors(ids), vectors], dim=1), positions)
-    whole, _ = transformer.run(x, transformer.attention_bias(positions, positions, visible))
-
-    states, cache = transformer.encode(ids, mask)
-    bias = transformer.attention_bias(later, positions, everything[:, None])
-    alone, _ = transformer.run(transformer.embed(vectors, later), bias, cache)
-    torch.testing.assert_close(alone, whole[:, tokens:], atol=1e-5, rtol=1e-4)
-    torch.testing.assert_close(states[mask > 0], whole[:, :tokens][mask > 0], atol=1e-5, rtol=1e-4)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -85,7 +73,7 @@ def test_only_positions_determine_the_order_of_tokens(family: str) -> None:
 
     def run(tokens: Tensor, positions: Tensor) -> Tensor:
         x = transformer.embed(transformer.token_vectors(tokens), positions)
-        return transformer.run(x, transformer.attention_bias(positions, positions, visible))[0]
+        return transformer.run(x, transformer.attention_bias(positions, positions, visible))
 
     plain = run(ids, torch.arange(len(order))[None])
     torch.testing.assert_close(run(ids[:, order], order[None]), plain[:, order], atol=1e-5, rtol=1e-4)
@@ -97,19 +85,30 @@ def test_dropout_is_the_encoders_and_only_in_training() -> None:
     encoder = tiny_encoder("bert", hidden_dropout_prob=0.5)
     ids, mask = texts("bert")
     transformer = Transformer(encoder)
-    assert torch.equal(transformer.encode(ids, mask)[0], transformer.encode(ids, mask)[0])
+    assert torch.equal(transformer.encode(ids, mask), transformer.encode(ids, mask))
     encoder.train()
-    assert not torch.allclose(transformer.encode(ids, mask)[0], transformer.encode(ids, mask)[0])
+    assert not torch.allclose(transformer.encode(ids, mask), transformer.encode(ids, mask))
 
 
-def test_all_weights_but_the_distance_bias_have_gradients() -> None:
-    encoder = tiny_encoder("mpnet")
-    ids, mask = texts("mpnet")
-    Transformer(encoder).encode(ids, mask)[0].sin().sum().backward()  # type: ignore[no-untyped-call]
-    without_gradient = [
-        name for name, weight in encoder.named_parameters() if weight.grad is None or not weight.grad.any()
-    ]
-    assert without_gradient == ["encoder.relative_attention_bias.weight"]
+@pytest.mark.parametrize("family", FAMILIES)
+def test_gradients_are_those_of_the_encoder(family: str) -> None:
+    """Of all weights, among them MPNet's bias by distance, which all layers share."""
+    encoder = tiny_encoder(family)
+    ids, mask = texts(family)
+    weight = torch.randn(*ids.shape, HIDDEN, generator=torch.Generator().manual_seed(2)) * mask[..., None]
+
+    def gradients(states: Tensor) -> dict[str, Tensor]:
+        encoder.zero_grad()
+        (states.sin() * weight).sum().backward()  # type: ignore[no-untyped-call]
+        return {name: one.grad.clone() for name, one in encoder.named_parameters() if one.grad is not None}
+
+    expected = gradients(encoder(input_ids=ids, attention_mask=mask).last_hidden_state)
+    found = gradients(Transformer(encoder).encode(ids, mask))
+    assert found.keys() == expected.keys() == dict(encoder.named_parameters()).keys()
+    for name in found:
+        torch.testing.assert_close(found[name], expected[name], atol=1e-4, rtol=1e-3, msg=name)
+    if family == "mpnet":
+        assert found["encoder.relative_attention_bias.weight"].any()
 
 
 def unknown_encoders() -> dict[str, nn.Module]:

@@ -126,6 +126,32 @@ def test_texts_have_the_prefix_of_their_corpus_except_in_classification(
         assert batch["first"][row, 0] == 1 + len(before)
 
 
+def test_numbered_pairs_have_their_own_roles(examples: list[Example], tokenizer: WordTokenizer) -> None:
+    batch = collator(tokenizer, marker_identity="numbered")(examples[:30])
+    window, opening, closing = batch["marks"][:, :3].T
+    number = (batch["roles"][window, opening] - 2) // 2
+    assert (batch["roles"][window, opening] == 2 + 2 * number).all()
+    assert (batch["roles"][window, closing] == 3 + 2 * number).all()
+    pairs = list(zip(window.tolist(), number.tolist(), strict=True))
+    assert len(set(pairs)) == len(pairs)
+    assert len(set(number.tolist())) > 10  # they are random
+
+
+@pytest.mark.parametrize("stage", ["detection", "fused", "classification", "one-stage"])
+def test_detection_is_told_where_some_types_are_not_annotated(stage: Any, tokenizer: WordTokenizer) -> None:
+    spans = [(0, 3, "person")]
+    everything = Document.from_spans("Tom sang in Rome .", [*spans, (12, 16, "city")])
+    listed = Document.from_spans("Tom sang .", spans, annotated=["person", "city", "band"])
+    people = Document.from_spans("Tom sang in Rome .", spans, annotated=["person"])
+    mixed = examples_of(Corpus("mixed", [everything, people, listed], TYPES), tokenizer)
+    batch = collator(tokenizer, stage)(mixed)
+    if stage in ("detection", "fused"):
+        assert batch["complete"].tolist() == [True, False, True]
+    else:  # there, the types that are known in each window are compared
+        assert "complete" not in batch
+    assert "complete" not in collator(tokenizer, stage)([mixed[0], mixed[2]])
+
+
 # --- negatives
 
 

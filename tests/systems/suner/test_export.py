@@ -235,6 +235,10 @@ def test_weights_are_stored_once(tiny_model: Path, tmp_path: Path) -> None:
         {"detection_threshold": 0.0, "candidates": "any", "max_candidates": 400},
         {"form": "two-stage"},
         {"form": "two-stage", "pooling": "mean", "spans": "markers"},
+        {"marker_identity": "numbered", "spans": "markers"},
+        {"marker_identity": "paired", "spans": "markers"},
+        {"form": "two-stage", "marker_identity": "numbered", "max_candidates": 70, "detection_threshold": 0.2},
+        {"form": "two-stage", "marker_identity": "paired"},
     ],
     ids=lambda options: ",".join(f"{key}={value}" for key, value in options.items()),
 )

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from onoma.inputs.batches import Batch
 from onoma.inputs.tokenizer import WordTokenIds
-from onoma.systems.suner.marking import CLOSING, OPENING, PADDING, TEXT, Candidates, mark
+from onoma.systems.suner.marking import CLOSING, OPENING, PADDING, TEXT, Candidates, mark, pack_markers, pair_numbers
+from onoma.systems.suner.options import MAX_MARKED, SunerOptions
 from tiny_batches import batch_of
 
 Spans = list[tuple[int, int]]
@@ -109,3 +110,57 @@ def test_untied_markers_have_the_positions_of_inserted_markers(
             number += 1
     tied = mark(batch, candidates)
     assert all((a == b).all() for name, a, b in zip(tied._fields, tied, marked, strict=True) if name != "positions")
+
+
+@given(cases())
+def test_packed_markers_are_those_of_the_padded_ones(case: tuple[list[list[int]], list[Spans]]) -> None:
+    counts, spans = case
+    batch, candidates = numbered_batch(counts), candidates_of(spans)
+    marked, packed = mark(batch, candidates), pack_markers(candidates, *candidates.tokens(batch), SunerOptions())
+    window = candidates.window
+    assert packed.positions[0::2].tolist() == marked.positions[window, marked.opening].tolist()
+    assert packed.positions[1::2].tolist() == marked.positions[window, marked.closing].tolist()
+    assert packed.roles.tolist() == [OPENING, CLOSING] * len(window)
+    assert packed.windows.tolist() == [number for number, own in enumerate(spans) if own]
+    assert np.diff(packed.edges).tolist() == [2 * len(own) for own in spans if own]
+    paired = pack_markers(candidates, *candidates.tokens(batch), SunerOptions(marker_identity="paired"))
+    assert paired.positions.tolist() == packed.positions.tolist()
+    assert paired.windows.tolist() == window.tolist()
+    assert set(np.diff(paired.edges).tolist()) <= {2}
+    assert paired.roles[0::2].tolist() == (OPENING + 2 * candidates.slot).tolist()
+
+
+# --- the identity of pairs
+
+
+@given(cases())
+def test_the_roles_of_markers_tell_the_numbers_of_their_pairs(case: tuple[list[list[int]], list[Spans]]) -> None:
+    batch, candidates = numbered_batch(case[0]), candidates_of(case[1])
+    shared, marked = mark(batch, candidates), mark(batch, candidates, numbers=candidates.slot)
+    window, slot = candidates.window, candidates.slot
+    assert marked.roles[window, marked.opening].tolist() == (OPENING + 2 * slot).tolist()
+    assert marked.roles[window, marked.closing].tolist() == (CLOSING + 2 * slot).tolist()
+    assert ((marked.roles >= OPENING) == (shared.roles >= OPENING)).all()
+
+
+def test_pairs_have_numbers_in_the_order_of_the_text_and_random_ones_in_training() -> None:
+    candidates = candidates_of([[(0, 0), (0, 2), (1, 2)], [], [(3, 3), (4, 5)]])
+    numbered = SunerOptions(marker_identity="numbered", max_candidates=40)
+    assert pair_numbers(candidates, SunerOptions()).tolist() == [0, 0, 0, 0, 0]
+    for options in (numbered, SunerOptions(marker_identity="paired")):
+        assert pair_numbers(candidates, options).tolist() == [0, 1, 2, 0, 1]
+    generator, seen = np.random.default_rng(0), set()
+    for _ in range(200):
+        numbers = pair_numbers(candidates, numbered, generator).tolist()
+        assert len(set(numbers[:3])) == 3
+        assert len(set(numbers[3:])) == 2
+        seen.update(numbers)
+    assert seen == set(range(40))  # all numbers are trained
+    assert pair_numbers(candidates_of([[], []]), numbered, generator).shape == (0,)
+
+
+def test_there_are_enough_numbers_for_training_and_extraction() -> None:
+    for most in (3, 64):
+        options = SunerOptions(marker_identity="numbered", max_candidates=most)
+        assert options.marker_numbers == max(most, MAX_MARKED)
+    assert SunerOptions().marker_numbers == 1

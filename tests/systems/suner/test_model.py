@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from onoma import OnomaError
 from onoma.inputs.batches import Batch
-from onoma.systems.suner.marking import Candidates, Marked, mark
+from onoma.systems.suner.marking import Candidates, Marked, mark, pair_numbers
 from onoma.systems.suner.model import NO_SPAN, BiaffineVectors, Marks, SpanDetector, Suner, at_words
 from onoma.systems.suner.options import STAGES, SunerOptions
 from tiny_encoders import HIDDEN
@@ -39,10 +39,15 @@ def marks_of(batch: Batch, candidates: Candidates, marked: Marked) -> Marks:
     return Marks(*tensors(window, marked.opening, marked.closing, *tokens))
 
 
+def marked_batch(model: Suner, batch: Batch, candidates: Candidates) -> Marked:
+    numbers = pair_numbers(candidates, model.options)
+    return mark(batch, candidates, tied=model.options.tied_positions, numbers=numbers)
+
+
 def marked_states(model: Suner, batch: Batch, spans: list[tuple[int, int, int]]) -> tuple[Tensor, Marks]:
     """The states of a pass over texts and markers, and the places of the markers."""
     candidates = candidates_of(spans)
-    marked = mark(batch, candidates, tied=model.options.tied_positions)
+    marked = marked_batch(model, batch, candidates)
     states = model.encode_marked(*tensors(marked.ids, marked.positions, marked.roles))
     return states, marks_of(batch, candidates, marked)
 
@@ -104,34 +109,50 @@ def test_markers_attend_to_candidates_of_their_own_window_only() -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("spans", ["markers", "both"])
+@pytest.mark.parametrize("form", ["two-stage", "fused"])
+@pytest.mark.parametrize("identity", ["shared", "numbered", "paired"])
 @torch.no_grad()
-def test_markers_against_cached_keys_and_values_equal_the_full_pass(family: str, spans: str) -> None:
-    model, batch = tiny_suner(family, form="fused", spans=spans), random_batch(COUNTS, family)
-    candidates = candidates_of(SPANS)
-    marked, tokens = mark(batch, candidates), batch.ids.shape[1]
-    ids, mask = tensors(batch.ids, batch.mask)
-    full, marks = marked_states(model, batch, SPANS)
-
-    text, cache = model.text_states(ids, mask)
-    positions, roles = tensors(marked.positions[:, tokens:], marked.roles[:, tokens:])
-    window, place = marks.window.repeat(2), torch.cat([marks.opening, marks.closing]) - tokens
-    states = model.marker_states(cache, mask, positions, roles, window, place)
-    torch.testing.assert_close(states, full[window, place + tokens], atol=1e-5, rtol=1e-4)
-
-    first, last = text[marks.window, marks.first], text[marks.window, marks.last]
-    opening, closing = states.chunk(2)
-    found = model.match_markers(opening, closing, first, last, type_vectors())
-    for one, other in zip(found, model.match(full, marks, type_vectors()), strict=True):
-        torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
+def test_nested_pairs_with_a_common_edge_differ_only_if_they_have_an_identity(
+    family: str, form: str, identity: str
+) -> None:
+    model, batch = tiny_suner(family, form=form, marker_identity=identity), random_batch(COUNTS, family)
+    states, marks = marked_states(model, batch, [(0, 0, 1), (0, 0, 3), (0, 2, 3)])
+    same_start = states[0, marks.opening[0]] - states[0, marks.opening[1]]
+    same_end = states[0, marks.closing[1]] - states[0, marks.closing[2]]
+    for difference in (same_start, same_end):
+        assert bool((difference == 0).all()) == (identity == "shared")
+        assert float(difference.abs().max()) > 1e-2 or identity == "shared"
 
 
 @pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("mask", [True, False])
 @torch.no_grad()
-def test_padding_with_zeros_changes_nothing(family: str) -> None:
+def test_paired_markers_do_not_see_other_pairs(family: str, mask: bool) -> None:
+    model = tiny_suner(family, marker_identity="paired", attention_mask=mask)
+    batch = random_batch(COUNTS, family)
+    states, marks = marked_states(model, batch, SPANS)
+    for number, span in enumerate(SPANS[:5]):  # the last one is alone in its window
+        alone, own = marked_states(model, batch, [span])
+        window = span[0]
+        for now, then in ((marks.opening[number], own.opening[0]), (marks.closing[number], own.closing[0])):
+            same = torch.allclose(states[window, now], alone[window, then], atol=1e-5, rtol=1e-4)
+            assert same == mask  # without the mask, pairs have an influence on each other by way of the text
+
+
+@pytest.mark.parametrize("identity", ["numbered", "paired"])
+def test_a_marker_identity_needs_markers(identity: Any) -> None:
+    for options in ({"markers": False}, {"form": "one-stage"}):
+        with pytest.raises(OnomaError, match=f"`marker_identity: {identity}` needs markers. Fix:"):
+            SunerOptions(marker_identity=identity, **options)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("identity", ["shared", "numbered", "paired"])
+@torch.no_grad()
+def test_padding_with_zeros_changes_nothing(family: str, identity: str) -> None:
     """CUDA graphs rely on this: their inputs have more rows and columns than there are."""
-    model, batch = tiny_suner(family), random_batch(COUNTS, family)
-    marked = mark(batch, candidates_of(SPANS))
+    model, batch = tiny_suner(family, marker_identity=identity), random_batch(COUNTS, family)
+    marked = marked_batch(model, batch, candidates_of(SPANS))
     pad = nn.ConstantPad2d((0, 5, 0, 2), 0)
     for run in model.graphed_functions:
         given = (
@@ -227,6 +248,33 @@ def test_masked_spans_have_no_part_in_the_detectors_loss(detector: SpanDetector)
     less = detector.loss(first, last, words, gold) - detector.loss(first, last, words, gold, masked)
     expected = ((1 - detector.boundary_weight) * spans + detector.boundary_weight * edges) / len(words)
     assert float(less) == pytest.approx(expected, rel=1e-3)
+
+
+@torch.no_grad()
+def test_in_incomplete_windows_only_spans_that_overlap_a_mention_are_negatives(detector: SpanDetector) -> None:
+    first, last, words = word_states()
+    gold = [(0, 1, 2), (1, 1, 1)]
+    logits = detector(first, last, words)
+    spans = boundaries = 0.0
+    for window, length in enumerate(words.tolist()):
+        own = [(i, j) for w, i, j in gold if w == window]
+        for i in range(length):
+            for j in range(i, length):
+                if window == 1 or (i <= 2 and j >= 1):  # the mention of the first window is (1, 2)
+                    spans += cross_entropy(sigmoid(float(logits[window, i, j])), (i, j) in own)
+            if window == 1 or i in (1, 2):
+                start = sigmoid(float(detector.start_boundary(first[window, i])))
+                end = sigmoid(float(detector.end_boundary(last[window, i])))
+                boundaries += cross_entropy(start, i in [i for i, _ in own])
+                boundaries += cross_entropy(end, i in [j for _, j in own])
+    rows, complete = torch.tensor(gold), torch.tensor([False, True, True])
+    loss = detector.loss(first, last, words, rows, complete=complete)
+    weight = detector.boundary_weight
+    assert float(loss) == pytest.approx(((1 - weight) * spans + weight * boundaries) / len(words), rel=1e-4)
+    everywhere = detector.loss(first, last, words, rows, complete=torch.ones(3, dtype=torch.bool))
+    assert float(everywhere) == pytest.approx(float(detector.loss(first, last, words, rows)), rel=1e-6)
+    nothing = detector.loss(first, last, words, rows[:0], complete=torch.zeros(3, dtype=torch.bool))
+    assert float(nothing) == 0.0
 
 
 @torch.no_grad()
@@ -351,6 +399,9 @@ def test_markers_are_initialized_close_to_a_token() -> None:
     model.initialize_markers(7)
     token = model.text_encoder.embeddings.word_embeddings.weight[7]  # type: ignore[union-attr, index]
     assert bool((nn.functional.cosine_similarity(model.markers, token[None]) > 0.9).all())
+    numbered = tiny_suner(marker_identity="numbered")
+    numbered.initialize_markers(7)
+    assert len(torch.unique(numbered.marker_vectors(), dim=0)) == 2 * numbered.options.marker_numbers
     assert not torch.equal(model.markers[0], model.markers[1])
     tiny_suner(form="one-stage").initialize_markers(7)  # it has no markers
 
@@ -479,7 +530,7 @@ def test_the_one_stage_loss_is_over_all_spans() -> None:
 def arguments(model: Suner) -> dict[str, Tensor]:
     """A training batch for the stage of the model."""
     batch, candidates = random_batch(COUNTS), candidates_of(SPANS)
-    marked = mark(batch, candidates, tied=model.options.tied_positions)
+    marked = marked_batch(model, batch, candidates)
     names = ("ids", "mask", "first", "last", "words")
     given = dict(zip(names, tensors(*(getattr(batch, name) for name in names)), strict=True))
     given["gold"] = torch.tensor([SPANS[0], SPANS[2], SPANS[3]])
@@ -531,6 +582,15 @@ def test_a_stage_trains_only_its_own_parts(form: str, stage: Any, expected: set[
     model = tiny_suner(form=form)
     model.select_stage(stage)
     assert changed_parts(model) == expected
+
+
+@pytest.mark.parametrize("form", ["two-stage", "fused"])
+def test_numbers_of_markers_are_trained_and_a_fixed_temperature_is_not(form: str) -> None:
+    model = tiny_suner(form=form, marker_identity="numbered", learned_temperature=False)
+    stage: Any = STAGES[form][-1]  # type: ignore[index]
+    model.select_stage(stage)
+    expected = CLASSIFICATION | {"marker_numbers"} | ({"detector"} if form == "fused" else set())
+    assert changed_parts(model) == expected - {"log_scale"}
 
 
 def test_stages_can_follow_each_other() -> None:

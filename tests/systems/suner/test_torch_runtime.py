@@ -22,8 +22,8 @@ from onoma.labels.translation import LabelTranslator
 from onoma.models.config import ModelConfig
 from onoma.models.folder import ModelFolder, open_single
 from onoma.models.weights import load_model, save_model
-from onoma.systems.suner.candidates import dataset_prefix, marker_groups
-from onoma.systems.suner.marking import Candidates, mark
+from onoma.systems.suner.candidates import dataset_prefix
+from onoma.systems.suner.marking import Candidates, mark, pair_numbers
 from onoma.systems.suner.model import Marks, at_words
 from onoma.systems.suner.torch_runtime import DetectorRuntime, TorchSuner
 from tiny import TYPES, documents, train_tokenizer
@@ -115,7 +115,7 @@ def slow_scores(runtime: TorchSuner, window: Batch, rows: np.ndarray) -> dict[tu
     if not found:
         return {}
     spans = Candidates(np.zeros(len(found), np.int64), *np.array(list(found), np.int64).T)
-    marked = mark(read, spans, tied=options.tied_positions)
+    marked = mark(read, spans, tied=options.tied_positions, numbers=pair_numbers(spans, options))
     tokens = read.first[0, spans.first], read.last[0, spans.last]
     marks = Marks(*map(torch.from_numpy, (spans.window, marked.opening, marked.closing, *tokens)))
     if options.form == "one-stage" or not options.markers:
@@ -123,7 +123,7 @@ def slow_scores(runtime: TorchSuner, window: Batch, rows: np.ndarray) -> dict[tu
         vectors = model.span_vectors(states[0, marks.first], states[0, marks.last])
         sim, nothing = model._similarities(vectors, torch.from_numpy(rows))
     else:
-        states = model._marked_states(*map(torch.from_numpy, (marked.ids, marked.positions, marked.roles)))
+        states = model.marked_states(*map(torch.from_numpy, (marked.ids, marked.positions, marked.roles)))
         sim, nothing = model.match(states, marks, torch.from_numpy(rows))
     config = runtime.config
     return {
@@ -193,6 +193,11 @@ VARIANTS: list[dict[str, Any]] = [
     {"form": "two-stage", "attention_mask": False},
     {"form": "two-stage", "rejection": "cosine", "match_threshold": 0.1},
     {"form": "fused", "rejection": "cosine", "match_threshold": 0.1, "detection_threshold": 0.3},
+    *(
+        {"form": form, "marker_identity": identity, "spans": "markers"}
+        for form in ("two-stage", "fused")
+        for identity in ("numbered", "paired")
+    ),
 ]
 
 
@@ -228,18 +233,31 @@ def test_windows_have_no_influence_on_each_other(form: str, family: str, tokeniz
         assert found == pytest.approx(expected, abs=1e-4)
 
 
-@pytest.mark.parametrize("family", ["bert", "mpnet"])
-def test_grouping_windows_does_not_change_proposals(
-    family: str, tokenizer: WordTokenizer, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("overlap", ["nested", "any"])
+def test_windows_may_have_more_likely_spans_than_are_looked_at_first(
+    overlap: str, tokenizer: WordTokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runtime = make_runtime(tokenizer, family, form="fused", detection_threshold=0.01, candidates="any")
+    runtime = make_runtime(tokenizer, form="fused", detection_threshold=0.01, candidates=overlap)
     batch = random_batch([[1] * length for length in (1, 9, 2, 0, 5, 3)])
-    together = proposed(runtime.propose(batch, type_rows(), 0.0))
-    monkeypatch.setattr("onoma.systems.suner.candidates.MUCH_PADDING", 0)
-    groups = marker_groups(runtime.detect(batch, 0.01).spans, len(batch.ids))
-    assert len(groups) > 1
-    assert np.array_equal(np.sort(np.concatenate(groups)), np.arange(sum(map(len, groups))))
-    assert proposed(runtime.propose(batch, type_rows(), 0.0)) == pytest.approx(together, abs=1e-5)
+    expected = proposed(runtime.propose(batch, type_rows(), 0.0))
+    for number in (1, 3):
+        monkeypatch.setattr("onoma.systems.suner.torch_runtime._LIKELY_SPANS", number)
+        assert proposed(runtime.propose(batch, type_rows(), 0.0)) == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_weights_that_change_are_not_prepared_once_and_for_all(
+    form: str, tokenizer: WordTokenizer, batch: Batch
+) -> None:
+    runtime, rows = make_runtime(tokenizer, form=form), type_rows()
+    before = proposed(runtime.propose(batch, rows, 0.0))
+    with torch.no_grad():  # a training step
+        for weight in runtime.model.parameters():
+            weight.mul_(1.1)
+    after = proposed(runtime.propose(batch, rows, 0.0))
+    assert after != pytest.approx(before, abs=1e-3)
+    runtime.prepare()  # as a model that is loaded
+    assert proposed(runtime.propose(batch, rows, 0.0)) == pytest.approx(after, abs=1e-6)
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -185,10 +185,14 @@ class Binder(nn.Module):
 
     def type_vectors(self, pooled: Tensor) -> TypeVectors:
         """Linear layers on the pooled states, scaled by the learned 1/τ."""
-        scale = self.log_scale.clamp(max=4.6052).exp()  # at most 100
+        scale = self.similarity_scales()
         names = ("span",) * 3 if self.options.shared_linear else ("start", "end", "span")
         vectors = [F.normalize(self.type_heads[name](pooled).float(), dim=-1) for name in names]
         return TypeVectors(*(vector * scale[i] for i, vector in enumerate(vectors)))
+
+    def similarity_scales(self) -> Tensor:
+        """1/τ of starts, ends and spans, the largest similarities that there can be."""
+        return self.log_scale.clamp(max=4.6052).exp()  # at most 100
 
     def width_vectors(self, widths: int) -> Tensor:
         """d for the first widths: (widths, d)."""

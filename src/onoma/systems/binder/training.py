@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from onoma.entities import EntityType
-from onoma.evaluation.candidates import EvaluationSet, best_threshold, mean_scores
+from onoma.evaluation.candidates import Candidates, EvaluationSet, best_threshold, mean_scores
 from onoma.inputs.tokenizer import WordTokenizer
 from onoma.models.config import ModelConfig
 from onoma.systems.binder.collator import BinderCollator, type_breadths
@@ -18,9 +19,16 @@ from onoma.systems.binder.options import BinderOptions
 from onoma.systems.binder.prototypes import Prototypes
 from onoma.systems.binder.torch_runtime import TorchBinder
 from onoma.systems.blocks.encoders import load_encoder
-from onoma.training.calibration import SIMILARITY_GRID, calibrate
+from onoma.training.calibration import calibrate
 from onoma.training.recipe import Recipe
 from onoma.training.stages import Stage, TrainingData
+
+LARGEST_LOGIT = 10.0
+"""What a cosine of 1 is before the sigmoid, while thresholds on similarities are tuned."""
+LOWEST_COSINE = 0.15
+"""Spans that are less similar to a type are not candidates then."""
+MOST_CANDIDATES = 50
+"""Candidates per mention; thresholds with more are not tried, because decoding so many would take long."""
 
 
 class BinderTraining:
@@ -65,8 +73,7 @@ class BinderTraining:
     def _evaluate(runtime: TorchBinder, development: Sequence[EvaluationSet]) -> dict[str, float]:
         """If no threshold is learned, it is tuned at each evaluation, so that weights are compared at their best."""
         if runtime.model.options.thresholds == "tuned":
-            candidates = [one.candidates(runtime, SIMILARITY_GRID[0]) for one in development]
-            runtime.config = replace(runtime.config, threshold=best_threshold(candidates, SIMILARITY_GRID))
+            tune_similarity(runtime, development)
         return mean_scores(development, runtime)
 
     def finish(self, runtime: TorchBinder, recipe: Recipe, development: Sequence[EvaluationSet]) -> None:
@@ -74,6 +81,35 @@ class BinderTraining:
         if recipe.training.threshold_from == "start":
             return
         tuned = runtime.model.options.thresholds == "tuned"
-        floor = 0.5 if tuned else None  # a similarity of 0
+        floor = _score_of_cosine(LOWEST_COSINE) if tuned else None
         choose = tuned or recipe.training.threshold_from == "dev"
         calibrate(runtime, development, floor=floor, choose_threshold=choose)
+
+
+def tune_similarity(runtime: TorchBinder, development: Sequence[EvaluationSet]) -> None:
+    """Set the threshold on the similarity itself with the best F1 on development data, to 0.01 of the cosine.
+
+    Similarities are up to 1/τ, and the sigmoid of more than 17 is 1 in float32, so they are scaled before it.
+    """
+    with torch.no_grad():
+        largest = float(runtime.model.similarity_scales()[2])
+    runtime.config = replace(runtime.config, scale=LARGEST_LOGIT / largest, bias=0.0)
+    candidates = [one.candidates(runtime, _score_of_cosine(LOWEST_COSINE)) for one in development]
+    centre = 0.5
+    for step in (0.1, 0.01):
+        cosines = np.arange(-5, 6) * step + centre
+        scores = {_score_of_cosine(cosine): cosine for cosine in cosines if LOWEST_COSINE <= cosine <= 1}
+        sensible = [score for score in scores if _candidates_per_mention(candidates, score) <= MOST_CANDIDATES]
+        threshold = best_threshold(candidates, sensible or [max(scores)])
+        centre = scores[threshold]
+    runtime.config = replace(runtime.config, threshold=threshold)
+
+
+def _candidates_per_mention(candidates: Sequence[Candidates], score: float) -> float:
+    mentions = sum(int(one.gold.sum()) for one in candidates)
+    return sum(int((one.proposals.score >= score).sum()) for one in candidates) / max(mentions, 1)
+
+
+def _score_of_cosine(cosine: float) -> float:
+    """The score of a similarity before calibration, if no threshold is subtracted from it."""
+    return float(1 / (1 + np.exp(-LARGEST_LOGIT * cosine)))

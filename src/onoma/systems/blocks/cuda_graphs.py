@@ -50,6 +50,9 @@ class GraphedFunction:
         self.pending: dict[tuple[int, ...], _Sample] = {}
         self.pool: tuple[int, int] | None = None
 
+    def prepare(self, dtype: torch.dtype) -> None:
+        """Prepare weights, which must not change any more, for calls without gradients, if there is a way to do so."""
+
     def __call__(self, *tensors: Tensor) -> Tensor:
         first = tensors[0]
         if not (self.enabled and first.is_cuda and torch.is_grad_enabled() and self.module.training):

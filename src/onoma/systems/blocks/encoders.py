@@ -21,6 +21,7 @@ from onoma.inputs.tokenizer import normalize_unknown_signs
 from onoma.models.hub import looks_like_hub_name
 from onoma.systems.blocks.cuda_graphs import GraphedFunction
 from onoma.systems.blocks.families import layer_names
+from onoma.systems.blocks.inference import InferenceTransformer
 from onoma.systems.blocks.transformer import Transformer
 
 ENCODER_FOLDER = "encoder"
@@ -147,7 +148,29 @@ def mean_pool(states: Tensor, mask: Tensor) -> Tensor:
 
 def encoder_function(encoder: Any) -> GraphedFunction:
     """The function from token ids and mask to states (texts, tokens, hidden); training may run it as a CUDA graph."""
-    if layer_names(encoder.config) is None:
-        return GraphedFunction(encoder, lambda ids, mask: encoder(input_ids=ids, attention_mask=mask).last_hidden_state)
-    transformer = Transformer(encoder)
-    return GraphedFunction(encoder, lambda ids, mask: transformer.encode(ids, mask)[0])
+    return _EncoderFunction(encoder)
+
+
+class _EncoderFunction(GraphedFunction):
+    """See `encoder_function`."""
+
+    def __init__(self, encoder: Any) -> None:
+        self.transformer = None if layer_names(encoder.config) is None else Transformer(encoder)
+        self.prepared: InferenceTransformer | None = None
+        super().__init__(encoder, self._own if self.transformer is None else self.transformer.encode)
+
+    def _own(self, ids: Tensor, mask: Tensor) -> Tensor:
+        states: Tensor = self.module(input_ids=ids, attention_mask=mask).last_hidden_state
+        return states
+
+    def prepare(self, dtype: torch.dtype) -> None:
+        """See `GraphedFunction.prepare`."""
+        if self.transformer is not None:
+            self.prepared = InferenceTransformer(self.transformer, dtype)
+
+    def __call__(self, *tensors: Tensor) -> Tensor:
+        if self.prepared is not None and not torch.is_grad_enabled():
+            ids, mask = tensors
+            with torch.autocast(ids.device.type, enabled=False):  # it would run layer norms in float32
+                return self.prepared.encode(ids, mask).float()
+        return super().__call__(*tensors)

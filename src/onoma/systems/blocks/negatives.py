@@ -27,6 +27,7 @@ def counted_spans(
     sampling: NegativeSampling = "none",
     rate: float = 0.0,
     masked: Tensor | None = None,
+    complete: Tensor | None = None,
 ) -> Counted:
     """Choose the negatives of a batch, anew at each call.
 
@@ -36,14 +37,20 @@ def counted_spans(
         gold: mentions: rows that start with (window, first word, last word).
         rate: a sample has int(rate · n) + 1 spans of a window with n words (Li et al., 2021).
         masked: spans that are neither mentions nor negatives: rows (window, first word, last word).
+        complete: windows in which all mentions are labelled (windows,). In the others, only spans that overlap a
+            mention are negatives. None: all windows.
     """
     length, widths = shape
     place = torch.arange(length, device=words.device)
     exists = place < words[:, None]  # (windows, words)
     last = place[:, None] + place[:widths]  # (words, widths): the last word of each span
     fits = last < words[:, None, None]  # (windows, words, widths)
-    if sampling == "none" and masked is None:
+    if sampling == "none" and masked is None and complete is None:
         return Counted(exists, exists, fits)
+    inside = _inside(gold, exists)
+    if complete is not None:
+        fits = fits & (complete[:, None, None] | _overlaps(inside, last))
+        exists = exists & (complete[:, None] | inside)
     labelled = span_flags(gold, fits.shape)
     hidden = torch.zeros_like(fits) if masked is None else span_flags(masked, fits.shape)
     if sampling == "none":
@@ -52,7 +59,6 @@ def counted_spans(
         spans = _sample(fits & ~labelled & ~hidden, words, rate)
         starts, ends = spans.any(2), _ends(spans, last)
     if sampling == "overlapping":
-        inside = _inside(gold, exists)
         spans = spans | (fits & _overlaps(inside, last))
         starts, ends = starts | inside, ends | inside
     if masked is not None:

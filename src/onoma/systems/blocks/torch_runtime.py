@@ -18,11 +18,13 @@ from onoma.inputs.tokenizer import WordTokenizer
 from onoma.labels.examples import MarkedText
 from onoma.labels.parsing import check_known
 from onoma.labels.type_cache import TypeCache
+from onoma.locks import ForkSafeLock
 from onoma.models.config import ModelConfig
 from onoma.models.folder import ModelFolder
 from onoma.models.weights import load_model
 from onoma.systems.base import RuntimeSettings, refuse_examples
 from onoma.systems.blocks.encoders import max_positions
+from onoma.systems.blocks.inference import inference_dtype
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -40,11 +42,22 @@ class LoadedTorchModel:
 
     def __init__(self, model: Any, config: ModelConfig, tokenizer: WordTokenizer) -> None:
         self.model, self.config, self.tokenizer = model, config, tokenizer
+        self.launching = ForkSafeLock()
+        """Held while the work of a batch is passed to the GPU: else the work of two threads would be mixed, both would
+        wait for all of it, and the GPU would wait for both."""
 
     @classmethod
     def load(cls, folder: ModelFolder, settings: RuntimeSettings) -> Self:
         """Load a model folder."""
-        return cls(load_model(folder, settings.device), folder.config, WordTokenizer.load(folder.path))
+        runtime = cls(load_model(folder, settings.device), folder.config, WordTokenizer.load(folder.path))
+        runtime.prepare()
+        return runtime
+
+    def prepare(self) -> None:
+        """Prepare weights that will not change any more; on GPUs, encoders then run without autocast."""
+        if self.device.type == "cuda":
+            for function in self.model.graphed_functions:
+                function.prepare(inference_dtype(self.device))
 
     def check(self) -> None:
         """Check that the encoder can read every token of the tokenizer, and windows of full length."""
@@ -87,10 +100,27 @@ class LoadedTorchModel:
             self.model.eval()
 
     def copy(self, arrays: Sequence[NDArray[np.int64]]) -> list[Tensor]:
-        """Arrays on the device, by a single copy, because each copy has a fixed cost."""
-        together = torch.as_tensor(np.concatenate([array.ravel() for array in arrays]), device=self.device)
-        parts = torch.split(together, [array.size for array in arrays])
+        """Arrays on the device, by a single copy, because each copy has a fixed cost. Nothing waits for it."""
+        sizes = [array.size for array in arrays]
+        buffer = torch.empty(sum(sizes), dtype=torch.int64, pin_memory=self.device.type == "cuda")
+        np.concatenate([array.ravel() for array in arrays], out=buffer.numpy())
+        parts = torch.split(buffer.to(self.device, non_blocking=True), sizes)
         return [part.view(array.shape) for part, array in zip(parts, arrays, strict=True)]
+
+    def fetch(self, *tensors: Tensor) -> Callable[[], list[NDArray[Any]]]:
+        """Start to copy tensors from the device; the result waits for them, not for what is passed to the GPU later."""
+        if self.device.type != "cuda":
+            return lambda: [one.numpy() for one in tensors]
+        copies = [torch.empty(one.shape, dtype=one.dtype, pin_memory=True) for one in tensors]
+        for copy, one in zip(copies, tensors, strict=True):
+            copy.copy_(one, non_blocking=True)
+        done: Any = torch.cuda.current_stream(self.device).record_event()
+
+        def wait() -> list[NDArray[Any]]:
+            done.synchronize()
+            return [one.numpy() for one in copies]
+
+        return wait
 
 
 class TorchRuntime(LoadedTorchModel, ABC):

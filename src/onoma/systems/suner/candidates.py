@@ -15,9 +15,6 @@ from onoma.systems.base import margin_of, scores_of
 from onoma.systems.suner.marking import Candidates
 from onoma.systems.suner.options import SunerOptions
 
-GROUP_LIMITS = np.array([4])  # most candidates of a window in each group but the last; each group is one pass
-MUCH_PADDING = 1024  # empty places for candidates from which on groups are worthwhile
-
 
 class Detected(NamedTuple):
     """Candidates and the detector's logits for them."""
@@ -56,15 +53,6 @@ def choose_candidates(found: Candidates, logit: NDArray[np.float32], options: Su
         rows = np.sort(order[rank < most])
         window, first, last, logit = window[rows], first[rows], last[rows], logit[rows]
     return Detected(Candidates(window, first, last), logit)
-
-
-def marker_groups(spans: Candidates, windows: int) -> list[NDArray[np.int64]]:
-    """Indices of candidates, grouped by the number of candidates in their window if that saves much padding."""
-    counts = np.bincount(spans.window, minlength=windows)
-    if windows * int(counts.max(initial=0)) - len(spans.window) <= MUCH_PADDING:
-        return [np.arange(len(spans.window))]
-    kind = np.searchsorted(GROUP_LIMITS, counts)[spans.window]
-    return [rows for rows in (np.flatnonzero(kind == number) for number in range(len(GROUP_LIMITS) + 1)) if len(rows)]
 
 
 def proposals(spans: Candidates, margin: NDArray[np.float32], floor: float, config: ModelConfig) -> Proposals:

@@ -11,13 +11,14 @@ from onoma.entities import EntityType
 from onoma.inputs.batches import pad_rows
 from onoma.inputs.tokenizer import WordTokenizer
 from onoma.systems.suner.candidates import dataset_prefix
-from onoma.systems.suner.marking import Candidates, mark
-from onoma.systems.suner.options import StageName, SunerOptions
+from onoma.systems.suner.marking import Candidates, mark, pair_numbers
+from onoma.systems.suner.options import MAX_MARKED, StageName, SunerOptions
 from onoma.training.collation import (
     Arrays,
     TypeSampler,
     batch_generator,
     collate_examples,
+    complete_windows,
     gold_rows,
     known_types,
     masked_rows,
@@ -25,8 +26,6 @@ from onoma.training.collation import (
 from onoma.training.examples import Example
 
 Integers = NDArray[np.int64]
-
-MAX_MARKED = 32  # candidates of a window in training; of more, a random choice
 
 
 class SunerCollator:
@@ -72,6 +71,8 @@ class SunerCollator:
             "gold": spans,
             **masked_rows(examples),
         }
+        if self.stage in ("detection", "fused"):
+            arrays |= complete_windows(examples)
         if self.stage == "detection":
             return arrays
         known = known_types(examples, types)
@@ -81,7 +82,8 @@ class SunerCollator:
         if self.stage == "one-stage":
             return arrays | {"labels": gold, "known": known}
         candidates = self._candidates(examples, spans, generator)
-        marked = mark(batch, candidates, tied=self.options.tied_positions)
+        numbers = pair_numbers(candidates, self.options, generator)
+        marked = mark(batch, candidates, tied=self.options.tied_positions, numbers=numbers)
         window = candidates.window
         if self.options.markers:
             arrays["ids"] = marked.ids

@@ -35,15 +35,15 @@ def export_suner(model: Suner, folder: Path, *, int8: bool = False) -> None:
     """Write model.onnx and, if detection has an encoder of its own, detector.onnx.
 
     model.onnx runs tokens against cached keys and values of other tokens. Texts and types have an empty cache; markers
-    of candidates, with ids -2 and -1, use the cache of the text. Outputs are keys, values and states of tokens;
-    `encoded`, e_k of texts that are types; `logits` of all spans of the words at `first` and `last` (an output of
-    detector.onnx if there is one); and for candidates with markers at `opening` and `closing` the vector r scaled by
-    1/τ (`vectors`) and the similarity that must be exceeded (`nothing`). If the text's states are added to those of
-    markers, these are the inputs `begin` and `end`.
+    of candidates use the cache of the text, and have negative ids: those of [e_1], [/e_1], [e_2], ... end with -1.
+    Outputs are keys, values and states of tokens; `encoded`, e_k of texts that are types; `logits` of all spans of the
+    words at `first` and `last` (an output of detector.onnx if there is one); and for candidates with markers at
+    `opening` and `closing` the vector r scaled by 1/τ (`vectors`) and the similarity that must be exceeded (`nothing`).
+    If the text's states are added to those of markers, these are the inputs `begin` and `end`.
     """
     _require_exact(model.options)
     graph = GraphWriter(int8=int8)
-    text = cached_encoder(graph, model.text_encoder, array(model.markers))
+    text = cached_encoder(graph, model.text_encoder, array(model.marker_vectors()))
     outputs = text.outputs | {"states": text.states, "encoded": _types(graph, text.states, text.mask, model)}
     vectors, nothing = _spans(graph, text.states, model)
     outputs |= {"vectors": vectors, "nothing": nothing}

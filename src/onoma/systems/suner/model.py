@@ -19,9 +19,10 @@ from torch import Tensor, nn
 
 from onoma.systems.blocks.cuda_graphs import GraphedFunction
 from onoma.systems.blocks.encoders import encoder_function, mean_pool
+from onoma.systems.blocks.inference import InferenceTransformer
 from onoma.systems.blocks.losses import contrastive_loss
 from onoma.systems.blocks.negatives import counted_spans
-from onoma.systems.blocks.transformer import KeyValueCache, Transformer
+from onoma.systems.blocks.transformer import Transformer
 from onoma.systems.suner.marking import CLOSING, OPENING, TEXT
 from onoma.systems.suner.options import STAGES, StageName, SunerOptions
 
@@ -64,13 +65,22 @@ class SpanDetector(nn.Module):
         start, end = self.start(first), self.end(last)
         logits = (start @ self.bilinear) @ end.transpose(1, 2)
         logits = logits + self.start_linear(start) + self.end_linear(end).transpose(1, 2)
-        found: Tensor = logits.float().masked_fill(~_spans(words, first.shape[1]), NO_SPAN)
+        found: Tensor = logits.float().masked_fill(~spans_of(words, first.shape[1]), NO_SPAN)
         return found
 
-    def loss(self, first: Tensor, last: Tensor, words: Tensor, gold: Tensor, masked: Tensor | None = None) -> Tensor:
+    def loss(
+        self,
+        first: Tensor,
+        last: Tensor,
+        words: Tensor,
+        gold: Tensor,
+        masked: Tensor | None = None,
+        complete: Tensor | None = None,
+    ) -> Tensor:
         """Equation 7, the mean over windows; `gold` and `masked` have rows (window, first word, last word).
 
-        Masked spans, and unlabelled ones that are not sampled, have no part in it.
+        Masked spans, and unlabelled ones that are not sampled, have no part in it. In windows that are not `complete`,
+        where some types are not annotated, only unlabelled spans that overlap a mention have.
         """
         window, begin, end = gold.T
         logits = self(first, last, words)
@@ -78,7 +88,13 @@ class SpanDetector(nn.Module):
         is_span[window, begin, end] = 1.0
         is_start, is_end = is_span.amax(2), is_span.amax(1)
         counted = counted_spans(
-            words, (first.shape[1],) * 2, gold, sampling=self.negative_sampling, rate=self.negative_rate, masked=masked
+            words,
+            (first.shape[1],) * 2,
+            gold,
+            sampling=self.negative_sampling,
+            rate=self.negative_rate,
+            masked=masked,
+            complete=complete,
         )
         weights = by_edges(counted.spans).float()
         spans = F.binary_cross_entropy_with_logits(logits, is_span, weights, reduction="sum")  # equation 4
@@ -136,6 +152,8 @@ class Suner(nn.Module):
         if options.form != "one-stage":
             self.detector = SpanDetector(size, options)
             self.markers = nn.Parameter(0.02 * torch.randn(2, size))  # the embeddings of [e] and [/e]
+        if options.marker_identity == "numbered":
+            self.marker_numbers = nn.Parameter(0.02 * torch.randn(options.marker_numbers, size))  # i of [e_i], added
         self.span_vectors = BiaffineVectors(size, options.matcher_size, options.vector_size)
         self.type_head = nn.Sequential(
             nn.Linear(size, size), nn.GELU(), nn.Linear(size, options.vector_size)
@@ -146,7 +164,7 @@ class Suner(nn.Module):
         self.encode_for_detection = encoder_function(detection_encoder or encoder)
         self.encode_type = encoder_function(encoder)
         self.encode_text = encoder_function(encoder)
-        self.encode_marked = GraphedFunction(self, self._marked_states)
+        self.encode_marked = GraphedFunction(self, self.marked_states)
 
     @property
     def graphed_functions(self) -> list[GraphedFunction]:
@@ -158,7 +176,8 @@ class Suner(nn.Module):
         self.stage = stage
         for name, weight in self.named_parameters():
             detects = name.startswith(("detection_encoder.", "detector."))
-            weight.requires_grad_(stage == "fused" or detects == (stage == "detection"))
+            fixed = name == "log_scale" and not self.options.learned_temperature
+            weight.requires_grad_(not fixed and (stage == "fused" or detects == (stage == "detection")))
 
     @torch.no_grad()
     def initialize_markers(self, token: int) -> None:
@@ -166,6 +185,8 @@ class Suner(nn.Module):
         if self.options.form != "one-stage":
             start = self.transformer.token_vectors(torch.tensor(token, device=self.markers.device))
             self.markers.copy_(start + 0.1 * start.std() * torch.randn_like(self.markers))
+        if self.options.marker_identity == "numbered":
+            self.marker_numbers.copy_(0.5 * start.std() * torch.randn_like(self.marker_numbers))
 
     # --- training
 
@@ -185,12 +206,14 @@ class Suner(nn.Module):
         type_ids: Tensor | None = None,
         type_mask: Tensor | None = None,
         masked: Tensor | None = None,
+        complete: Tensor | None = None,
     ) -> dict[str, Tensor]:
         """The loss of a training batch, as `SunerCollator` builds it.
 
         Args:
             gold: mentions of any type: rows (window, first word, last word), each once.
             masked: spans that are neither mentions nor negatives: rows as in `gold`.
+            complete: windows in which all types of their corpus are annotated (windows,); None: all.
             ids, positions, roles: texts followed by markers, if the stage has markers.
             marks: candidates: rows (window, place of [e], place of [/e], first token, last token).
             labels: rows (candidate, type): which candidates are mentions of which type. In the one-stage form rows
@@ -199,7 +222,7 @@ class Suner(nn.Module):
         """
         if self.stage == "detection":
             states = self.dropout(self.encode_for_detection(ids, mask))
-            return {"loss": self.detector.loss(*at_words(states, first, last), words, gold, masked)}
+            return {"loss": self.detector.loss(*at_words(states, first, last), words, gold, masked, complete)}
         if labels is None or known is None or type_ids is None or type_mask is None:
             raise TypeError(f"the stage {self.stage!r} needs types and labels")
         types = self.encode_types(type_ids, type_mask)
@@ -215,7 +238,7 @@ class Suner(nn.Module):
             states = self.dropout(self.encode_text(ids, mask))
         loss = self.match_loss(self.match(states, Marks(*marks.T), types), labels, known)
         if self.stage == "fused":
-            loss = loss + self.detector.loss(*at_words(states, first, last), words, gold, masked)
+            loss = loss + self.detector.loss(*at_words(states, first, last), words, gold, masked, complete)
         return {"loss": loss}
 
     def match_loss(self, sims: tuple[Tensor, Tensor], labels: Tensor, known: Tensor) -> Tensor:
@@ -272,49 +295,43 @@ class Suner(nn.Module):
         pooled = mean_pool(states, mask) if self.options.pooling == "mean" else states[:, 0]
         return F.normalize(self.type_head(self.dropout(pooled)).float(), dim=-1)
 
-    def _embed(self, ids: Tensor, positions: Tensor, roles: Tensor) -> Tensor:
-        vectors = self.transformer.token_vectors(ids)
-        opening, closing = self.markers
-        vectors = torch.where((roles == OPENING)[..., None], opening.to(vectors.dtype), vectors)
-        vectors = torch.where((roles == CLOSING)[..., None], closing.to(vectors.dtype), vectors)
-        return self.transformer.embed(vectors, positions)
+    def marker_vectors(self) -> Tensor:
+        """The embeddings of markers by their role: [e_1], [/e_1], [e_2], ...; all pairs share them if not numbered."""
+        if self.options.marker_identity != "numbered":
+            return self.markers
+        return (self.marker_numbers[:, None] + self.markers).flatten(0, 1)
 
-    def _marked_states(self, ids: Tensor, positions: Tensor, roles: Tensor) -> Tensor:
+    def _embed(
+        self, ids: Tensor, positions: Tensor, roles: Tensor, transformer: Transformer | InferenceTransformer
+    ) -> Tensor:
+        vectors = transformer.token_vectors(ids)
+        for kind, vector in zip((OPENING, CLOSING), self.markers, strict=True):
+            own = (roles >= OPENING) & (roles % 2 == kind % 2)
+            vectors = torch.where(own[..., None], vector.to(vectors.dtype), vectors)
+        if self.options.marker_identity == "numbered":
+            numbers = F.embedding((roles - OPENING).clamp(min=0) // 2, self.marker_numbers)
+            vectors = vectors + numbers.to(vectors.dtype) * (roles >= OPENING)[..., None]
+        return transformer.embed(vectors, positions)
+
+    def _hide_other_pairs(self, visible: Tensor, queries: Tensor, keys: Tensor) -> Tensor:
+        """Paired markers see each other, but no other markers; `visible` is (windows, queries, keys), given roles."""
+        if self.options.marker_identity != "paired":
+            return visible
+        markers = (queries >= OPENING)[..., None] & (keys >= OPENING)[:, None]
+        return visible & (~markers | ((queries // 2)[..., None] == (keys // 2)[:, None]))
+
+    def marked_states(
+        self, ids: Tensor, positions: Tensor, roles: Tensor, prepared: InferenceTransformer | None = None
+    ) -> Tensor:
         """Equation 11: the states of text and markers in one pass over both."""
+        transformer = prepared or self.transformer
         exists = roles != 0
         visible = exists[:, None].expand(-1, ids.shape[1], -1)
         if self.options.attention_mask:  # text attends to text; markers attend to text and markers
             visible = visible & ((roles >= OPENING)[..., None] | (roles == TEXT)[:, None])
-        x = self._embed(ids, positions, roles)
-        return self.transformer.run(x, self.transformer.attention_bias(positions, positions, visible))[0]
-
-    def text_states(self, ids: Tensor, mask: Tensor) -> tuple[Tensor, KeyValueCache]:
-        """The states of texts without markers, and the keys and values of each layer for markers that follow."""
-        return self.transformer.encode(ids, mask)
-
-    def marker_states(
-        self,
-        cache: KeyValueCache,
-        mask: Tensor,
-        positions: Tensor,
-        roles: Tensor,
-        window: Tensor,
-        place: Tensor,
-        windows: Tensor | None = None,
-    ) -> Tensor:
-        """The states of markers alone, against the keys and values of the text: exactly those of a pass over both.
-
-        Args:
-            positions, roles: of markers (windows, markers), with padding.
-            window, place: of each marker that exists (markers,).
-            windows: the windows of the cache that these are; None: all.
-        """
-        text_positions = torch.arange(mask.shape[1], device=mask.device)[None].expand(len(mask), -1)
-        visible = torch.cat([mask.bool(), roles != 0], dim=1)[:, None].expand(-1, roles.shape[1], -1)
-        bias = self.transformer.attention_bias(positions, torch.cat([text_positions, positions], dim=1), visible)
-        own = self.markers[roles[window, place] - OPENING]
-        x = self.transformer.embed(own, positions[window, place])  # (markers, hidden)
-        return self.transformer.run_sparse(x, bias, cache, window, place, windows)
+        visible = self._hide_other_pairs(visible, roles, roles)
+        x = self._embed(ids, positions, roles, transformer)
+        return transformer.run(x, transformer.attention_bias(positions, positions, visible))
 
     # --- matching
 
@@ -338,7 +355,7 @@ class Suner(nn.Module):
         self, states: Tensor, first: Tensor, last: Tensor, words: Tensor, types: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         """The same for all spans up to `max_width`: rows (window, first word, last word), and results as in `match`."""
-        chosen = _spans(words, first.shape[1]).tril(self.options.max_width - 1)
+        chosen = spans_of(words, first.shape[1]).tril(self.options.max_width - 1)
         return self._match_spans(*at_words(states, first, last), chosen, types)
 
     def _match_spans(self, first: Tensor, last: Tensor, chosen: Tensor, types: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -360,7 +377,7 @@ def _feed_forward(inputs: int, outputs: int) -> nn.Module:
     return nn.Sequential(nn.Linear(inputs, outputs), nn.GELU(), nn.Dropout(0.1))
 
 
-def _spans(words: Tensor, length: int) -> Tensor:
+def spans_of(words: Tensor, length: int) -> Tensor:
     """Which pairs of words are spans of their window: (windows, length, length)."""
     place = torch.arange(length, device=words.device)
     return (place[:, None] <= place) & (place < words[:, None, None])
@@ -375,6 +392,9 @@ def by_edges(spans: Tensor) -> Tensor:
 
 def at_words(states: Tensor, first: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
     """The states at the first and at the last token of every word: (windows, words, hidden) each."""
-    size = states.shape[-1]
-    begin, end = (states.gather(1, place.unsqueeze(-1).expand(-1, -1, size)) for place in (first, last))
-    return begin, end
+    return at_tokens(states, first), at_tokens(states, last)
+
+
+def at_tokens(states: Tensor, tokens: Tensor) -> Tensor:
+    """The states at some tokens of each window: (windows, tokens, hidden)."""
+    return states.gather(1, tokens.unsqueeze(-1).expand(-1, -1, states.shape[-1]))

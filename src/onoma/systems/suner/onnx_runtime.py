@@ -17,12 +17,11 @@ from onoma.onnx.session import OnnxSession
 from onoma.systems.base import RuntimeSettings
 from onoma.systems.options import parse_options
 from onoma.systems.suner.candidates import Detected, choose_candidates, detection_logit, known_prefix, proposals
-from onoma.systems.suner.marking import Candidates
+from onoma.systems.suner.marking import Candidates, pair_numbers
 from onoma.systems.suner.options import RENAMED, SunerOptions
 
 DETECTOR_FILE = "detector.onnx"
 
-_OPENING, _CLOSING = -2, -1  # the ids of [e] and [/e]
 _MAX_CANDIDATES = 48  # whose markers are run together: the time of attention grows with their square
 
 
@@ -120,7 +119,7 @@ class OnnxSuner(OnnxRuntime):
         """r of candidates, scaled by 1/τ, and the similarity that must be exceeded: markers against the text.
 
         The markers of all windows, first all [e] and then all [/e], are run as one sequence without padding. Each one
-        attends to the text and the markers of its own window.
+        attends to the text and the markers of its own window; paired markers only to those of their own pair.
         """
         mask, tokens = batch.mask[windows], batch.ids.shape[1]
         number, window = len(spans.window), spans.window
@@ -128,9 +127,12 @@ class OnnxSuner(OnnxRuntime):
         owner = np.concatenate([window, window])
         of_text = np.where(mask, np.arange(len(mask))[:, None], -1).ravel()  # padding belongs to no window
         place = np.stack([np.zeros(2 * number, np.int64), np.arange(2 * number)], axis=1)
+        pair = np.arange(number) if self.options.marker_identity == "paired" else window  # whose markers see each other
+        group = np.concatenate([pair, pair])
+        visible = np.concatenate([owner[:, None] == of_text, group[:, None] == group], axis=1)
         inputs = {
-            "ids": np.repeat([_OPENING, _CLOSING], number)[None],
-            "visible": (owner[:, None] == np.concatenate([of_text, owner])).astype(np.int64)[None],
+            "ids": self._marker_ids(spans)[None],
+            "visible": visible.astype(np.int64)[None],
             "positions": np.concatenate([np.tile(np.arange(tokens), len(mask)), first, last])[None],
             "opening": place[:number],
             "closing": place[number:],
@@ -141,6 +143,12 @@ class OnnxSuner(OnnxRuntime):
         past = [one.reshape(1, -1, one.shape[-1]) for one in text.cache]
         vectors, nothing = self.model.run(["vectors", "nothing"], past, **inputs, **states)
         return vectors, nothing
+
+    def _marker_ids(self, spans: Candidates) -> Integers:
+        """The ids of all [e_i], then of all [/e_i]: negative, the last [/e_i] has -1."""
+        rows = 2 * self.options.marker_numbers
+        opening = 2 * pair_numbers(spans, self.options) % rows - rows
+        return np.concatenate([opening, opening + 1])
 
 
 def _positions(ids: Integers) -> Integers:

@@ -16,6 +16,8 @@ STAGES: dict[Form, tuple[StageName, ...]] = {
     "fused": ("fused",),
 }
 """The training stages of each form."""
+MAX_MARKED = 32
+"""Candidates of a window in training; of more, a random choice."""
 RENAMED = {
     "hidden": "detector_size",
     "match_hidden": "matcher_size",
@@ -41,9 +43,11 @@ class SunerOptions:
     detection_threshold: float = 0.5  # θ1
     candidates: Literal["flat", "nested", "any"] = "nested"  # how candidates may overlap
     max_candidates: int = 64  # per window, the best ones
-    temperature: float = 0.07  # initial τ; it is learned
+    temperature: float = 0.07  # τ, or its initial value if it is learned
+    learned_temperature: bool = True  # False (paper): τ is a setting
     spans: Literal["markers", "both"] = "both"  # r from markers only (paper), or from markers and text (ours)
     markers: bool = True  # table 5; without them, spans are made of the text's own states
+    marker_identity: Literal["shared", "numbered", "paired"] = "shared"  # what tells the markers of pairs apart
     attention_mask: bool = True  # table 5: text does not attend to markers
     tied_positions: bool = True  # table 5: a marker has the position of its token
     rejection: Literal["learned", "cosine"] = "learned"  # a learned "nothing" vector (ours), or cosine above θ2
@@ -66,7 +70,17 @@ class SunerOptions:
             not_negative=("negatives_per_mention", "detection_weight", "negative_rate"),
             from_0_to_1=("boundary_weight", "detection_threshold"),
         )
+        if self.marker_identity != "shared" and (self.form == "one-stage" or not self.markers):
+            raise OnomaError(
+                f"`marker_identity: {self.marker_identity}` needs markers. Fix: use it in the two-stage or fused form "
+                "with `markers: true`"
+            )
         if self.form == "fused" and not (self.markers and self.attention_mask and self.tied_positions):
             raise OnomaError(
                 "the fused form needs markers, attention_mask and tied_positions. Fix: use the two-stage form without"
             )
+
+    @property
+    def marker_numbers(self) -> int:
+        """How many numbers markers can have: [e_1], [e_2], ...; without numbered markers there is one."""
+        return max(self.max_candidates, MAX_MARKED) if self.marker_identity == "numbered" else 1

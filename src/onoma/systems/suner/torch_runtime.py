@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
-from typing import NamedTuple, Self
+from typing import Self
 
 import numpy as np
 import torch
@@ -19,28 +19,17 @@ from onoma.inputs.tokenizer import WordTokenizer
 from onoma.labels.type_cache import TypeCache
 from onoma.models.config import ModelConfig
 from onoma.systems.base import margin_of
+from onoma.systems.blocks.inference import EncodedTexts, inference_dtype
+from onoma.systems.blocks.packed_attention import PackedTokens
 from onoma.systems.blocks.torch_runtime import TorchRuntime
-from onoma.systems.blocks.transformer import KeyValueCache
-from onoma.systems.suner.candidates import (
-    Detected,
-    choose_candidates,
-    detection_logit,
-    known_prefix,
-    marker_groups,
-    proposals,
-)
-from onoma.systems.suner.marking import Candidates, mark, place_markers
-from onoma.systems.suner.model import Marks, Suner, at_words
+from onoma.systems.suner.candidates import Detected, choose_candidates, detection_logit, known_prefix, proposals
+from onoma.systems.suner.inference import SunerInference, best_spans
+from onoma.systems.suner.marking import Candidates, mark, pack_markers, pair_numbers
+from onoma.systems.suner.model import Marks, Suner
 
 _TYPES_AT_ONCE = 256
 _MAX_SPAN_VALUES = 1 << 26  # of the vectors of all spans that are computed at once in the one-stage form
-
-
-class _EncodedText(NamedTuple):
-    """What the encoder computed for a text, in the fused form."""
-
-    states: Tensor
-    cache: KeyValueCache
+_LIKELY_SPANS = 32  # of a window that are looked at; all windows are looked at again if one has more
 
 
 class TorchSuner(TorchRuntime):
@@ -53,6 +42,16 @@ class TorchSuner(TorchRuntime):
     ) -> None:
         super().__init__(model, config, tokenizer, cache)
         self.prefix: list[int] = []
+        self.prepared: SunerInference | None = None
+        self._last_query: tuple[NDArray[np.float32], Tensor] | None = None
+
+    def prepare(self) -> None:
+        """Prepare weights that will not change any more."""
+        self.prepared = self._prepare()
+
+    def _prepare(self) -> SunerInference:
+        """The model for inference with the present weights."""
+        return SunerInference(self.model, inference_dtype(self.device))
 
     def with_style(self, corpus: str | None) -> Self:
         """The same model with the name of a corpus before every text, if it knows that corpus."""
@@ -80,92 +79,82 @@ class TorchSuner(TorchRuntime):
     def propose(self, batch: Batch, query: NDArray[np.float32], floor: float) -> Proposals:
         """The candidates and types whose score reaches `floor`."""
         self.eval()
-        types = torch.as_tensor(query, device=self.device)
+        model, types = self.prepared or self._prepare(), self._to_device(query)
         prefixed = batch.with_prefix(self.prefix)
         if self.model.options.form == "one-stage":
-            return self._propose_all(prefixed, types, floor)
-        detected, text = self._detect(prefixed, self.model.options.detection_threshold)
+            return self._propose_all(model, prefixed, types, floor)
+        detected, texts = self._detect(model, prefixed, self.model.options.detection_threshold)
         if not len(detected.logit):
             return Proposals.concatenate([])
-        with self.autocast():
-            if text is not None:
-                sim, nothing = self._match_markers(prefixed, detected.spans, text, types)
+        with self.launching:
+            if self.model.options.form == "fused":
+                sim, nothing = self._match_markers(model, prefixed, detected.spans, texts, types)
             else:  # the classifier of the two-stage form never reads the prefix
-                sim, nothing = self._match(batch, detected.spans, types)
-        margin = (sim - nothing[:, None]).cpu().numpy()
+                sim, nothing = self._match(model, batch, detected.spans, types)
+            fetched = self.fetch(sim - nothing[:, None])
+        (margin,) = fetched()
         margin += np.float32(self.model.options.detection_weight) * detected.logit[:, None]
         return proposals(detected.spans, margin, floor, self.config)
+
+    def _to_device(self, query: NDArray[np.float32]) -> Tensor:
+        """The types on the device; those of the previous batch are kept."""
+        last = self._last_query
+        if last is None or last[0] is not query:
+            last = self._last_query = query, torch.as_tensor(query, device=self.device)
+        return last[1]
 
     @torch.inference_mode()
     def detect(self, batch: Batch, threshold: float) -> Detected:
         """The candidates of each window, of any type."""
         self.eval()
-        return self._detect(batch.with_prefix(self.prefix), threshold)[0]
+        return self._detect(self.prepared or self._prepare(), batch.with_prefix(self.prefix), threshold)[0]
 
-    def _detect(self, batch: Batch, threshold: float) -> tuple[Detected, _EncodedText | None]:
-        model = self.model
-        ids, mask, first, last, words = self.copy((batch.ids, batch.mask, batch.first, batch.last, batch.words))
-        text: _EncodedText | None = None
-        with self.autocast():
-            if model.options.form == "fused":
-                text = _EncodedText(*model.text_states(ids, mask))
-                states = text.states
-            else:
-                states = model.encode_for_detection(ids, mask)
-            logits = model.detector(*at_words(states, first, last), words)  # (windows, words, words)
-        likely = (logits >= detection_logit(threshold)).tril(model.options.max_width - 1)
-        places = torch.nonzero(likely.flatten()).squeeze(1)
-        values = logits.flatten()[places].float().cpu().numpy()
-        found = Candidates(*np.unravel_index(places.cpu().numpy(), logits.shape))
-        return choose_candidates(found, values, model.options), text
+    def _detect(self, model: SunerInference, batch: Batch, threshold: float) -> tuple[Detected, EncodedTexts]:
+        lowest, length = detection_logit(threshold), batch.first.shape[1]
+        with self.launching:
+            ids, mask, first, last, words = self.copy((batch.ids, batch.mask, batch.first, batch.last, batch.words))
+            texts = model.encode(ids, mask)
+            logits = model.detect(texts.states, first, last, words)  # (windows, words · words)
+            fetched = self.fetch(*best_spans(logits, _LIKELY_SPANS))
+        values, places = fetched()
+        while values.shape[1] < logits.shape[1] and (values[:, -1] >= lowest).any():
+            values, places = self.fetch(*best_spans(logits, 8 * values.shape[1]))()
+        window, rank = np.nonzero(values >= lowest)
+        order = np.lexsort((places[window, rank], window))
+        window, rank = window[order], rank[order]
+        found = Candidates(window, *np.divmod(places[window, rank], max(1, length)))
+        return choose_candidates(found, values[window, rank], self.model.options), texts
 
-    def _match(self, batch: Batch, spans: Candidates, types: Tensor) -> tuple[Tensor, Tensor]:
+    def _match(self, model: SunerInference, batch: Batch, spans: Candidates, types: Tensor) -> tuple[Tensor, Tensor]:
         """Similarities of candidates, by a pass over text and markers."""
         options = self.model.options
         kept, window = np.unique(spans.window, return_inverse=True)  # windows without candidates are not read
         batch, spans = batch.take(kept), spans._replace(window=window.astype(np.int64))
-        marked = mark(batch, spans, tied=options.tied_positions)
+        marked = mark(batch, spans, tied=options.tied_positions, numbers=pair_numbers(spans, options))
         marks = spans.window, marked.opening, marked.closing, *spans.tokens(batch)
         if options.markers:
             ids, positions, roles, *rest = self.copy((marked.ids, marked.positions, marked.roles, *marks))
-            return self.model.match(self.model.encode_marked(ids, positions, roles), Marks(*rest), types)
-        ids, mask, *rest = self.copy((batch.ids, batch.mask, *marks))
-        return self.model.match(self.model.encode_text(ids, mask), Marks(*rest), types)
+            states = model.encode_marked(ids, positions, roles)
+        else:
+            ids, mask, *rest = self.copy((batch.ids, batch.mask, *marks))
+            states = model.transformer.encode(ids, mask)
+        with self.autocast():
+            return self.model.match(states, Marks(*rest), types)
 
     def _match_markers(
-        self, batch: Batch, spans: Candidates, text: _EncodedText, types: Tensor
+        self, model: SunerInference, batch: Batch, spans: Candidates, texts: EncodedTexts, types: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """The same by passes of markers alone, against the encoded text.
+        """The same by a pass of markers alone, against the encoded texts."""
+        markers = pack_markers(spans, *spans.tokens(batch), self.model.options)
+        inside = np.repeat(spans.window, 2) * batch.ids.shape[1] + markers.positions  # of all tokens of the batch
+        positions, windows, edges, roles, tokens = self.copy((*markers, inside))
+        packed = PackedTokens(positions, windows, edges, int(np.diff(markers.edges).max()))
+        states = model.mark(texts, packed, roles)
+        inner = texts.states.flatten(0, 1)[tokens]
+        with self.autocast():
+            return self.model.match_markers(states[0::2], states[1::2], inner[0::2], inner[1::2], types)
 
-        Windows with few and with many candidates are run separately, so that little of a pass is padding.
-        """
-        found = [self._match_group(batch, spans, text, types, rows) for rows in marker_groups(spans, len(batch.ids))]
-        order = torch.argsort(torch.cat([rows for rows, _, _ in found]))
-        sim, nothing = (torch.cat(parts)[order] for parts in list(zip(*found, strict=True))[1:])
-        return sim, nothing
-
-    def _match_group(
-        self, batch: Batch, spans: Candidates, text: _EncodedText, types: Tensor, rows: NDArray[np.int64]
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """The indices of some candidates, and the results of `_match_markers` for them."""
-        window = spans.window[rows]
-        windows, own = np.unique(window, return_inverse=True)
-        group = Candidates(own.astype(np.int64), spans.first[rows], spans.last[rows])
-        edges = batch.first[window, group.first], batch.last[window, group.last]  # tokens
-        markers = place_markers(group, *edges, len(windows))
-        place = np.concatenate([markers.opening, markers.closing])
-        marker_arrays = markers.positions, markers.roles, np.tile(group.window, 2), place
-        mask, positions, roles, marker, places, chosen, number, inside, first, last = self.copy(
-            (batch.mask[windows], *marker_arrays, windows, rows, window, *edges)
-        )
-        states = self.model.marker_states(
-            text.cache, mask, positions, roles, marker, places, chosen if len(windows) < len(batch.ids) else None
-        )
-        opening, closing = states.chunk(2)
-        begin, end = text.states[inside, first], text.states[inside, last]
-        return number, *self.model.match_markers(opening, closing, begin, end, types)
-
-    def _propose_all(self, batch: Batch, types: Tensor, floor: float) -> Proposals:
+    def _propose_all(self, prepared: SunerInference, batch: Batch, types: Tensor, floor: float) -> Proposals:
         """The one-stage form: every span is a candidate. Windows are read in parts, to bound memory."""
         model = self.model
         length = max(batch.first.shape[1], 1)
@@ -174,8 +163,9 @@ class TorchSuner(TorchRuntime):
         for start in range(0, len(batch.ids), size):
             part = batch.take(np.arange(start, min(start + size, len(batch.ids))))
             ids, mask, first, last, words = self.copy((part.ids, part.mask, part.first, part.last, part.words))
+            states = prepared.encode(ids, mask).states
             with self.autocast():
-                spans, sim, nothing = model.match_all(model.encode_text(ids, mask), first, last, words, types)
+                spans, sim, nothing = model.match_all(states, first, last, words, types)
             margin = sim - nothing[:, None]
             lowest = max(margin_of(floor, self.config), torch.finfo(margin.dtype).min)
             row, kind = torch.nonzero(margin >= lowest, as_tuple=True)

@@ -135,7 +135,12 @@ def load_detector(model: Suner, folder: str | Path) -> None:
 
 
 def without_types(corpus: Corpus) -> Corpus:
-    """The corpus with all of its types merged into one."""
+    """The corpus with all of its types merged into one.
+
+    Documents in which some types are not annotated may have more mentions than their labels; they are left out, unless
+    all documents are such.
+    """
+    whole = [document for document in corpus if corpus.annotated(document) >= set(corpus.labels)]
     documents = [
         replace(
             document,
@@ -145,7 +150,7 @@ def without_types(corpus: Corpus) -> Corpus:
             ),
             annotated=None,
         )
-        for document in corpus
+        for document in whole or corpus
     ]
     return replace(corpus, documents=documents, types=(EntityType(MENTION),))
 
