@@ -50,9 +50,10 @@ def main() -> None:
         axes.set(title=title, xlabel="training sentences", ylabel="strict F1 on test")
         axes.set_xscale("symlog", linthresh=20)
         axes.set_xticks([0, *SIZES, ALL], ["0", *map(str, SIZES), "all"])
+        axes.minorticks_off()
         axes.grid(alpha=0.3)
     handles, labels = panels[0].get_legend_handles_labels()
-    if not labels:
+    if set(labels).isdisjoint(LINES.values()):
         raise OnomaError(
             f"{arguments.records} has no figures of {arguments.encoder} to plot. "
             "Fix: measure them with benchmarks/suner.py curve"
@@ -82,7 +83,7 @@ def _draw_all(axes: Any, rows: dict[str, Any], corpus: str, encoder: str) -> Non
         )
     published = {0: "zero-shot", 20: "20-shot", ALL: "joint"}
     values = [PAPER["suner", setting][corpus] for setting in published.values()]
-    axes.plot(list(published), values, "x", color="black", label="SUNER in the paper")
+    axes.plot(list(published), values, "x", color="black", zorder=5, label="SUNER in the paper")
 
 
 if __name__ == "__main__":
