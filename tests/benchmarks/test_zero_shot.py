@@ -17,6 +17,7 @@ import zero_shot
 from onoma import Document
 from onoma.data import write
 from onoma.models.config import Route, RoutedConfig, load_config
+from suites import DEVELOPMENT_LIMIT, SPLITS, SUITES
 from tiny import documents
 
 
@@ -25,10 +26,11 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Every set with some sentences of the tiny model, and the Chinese ones with some that it cannot read."""
     root = tmp_path_factory.mktemp("corpora")
     chinese = [Document.from_spans("王芳昨天飞往北京。", [(0, 2, "person")])]
-    for language, one in zero_shot.LANGUAGES.items():
-        for name in one.sets:
+    for suite, languages in SUITES.items():
+        for language, name in [(language, name) for language, one in languages.items() for name in one.sets]:
             texts = documents()[:40] if language == "en" else documents()[:4] + chinese
-            write(texts, root / language / name / f"{zero_shot.SPLITS.get(name, 'test')}.jsonl")
+            split = SPLITS.get(name, "dev" if suite == "development" else "test")
+            write(texts, root / language / name / f"{split}.jsonl")
             names = {"person": {"zh": "人名", "en": "person"}} if language == "zh" else {"person": "person"}
             meta = json.dumps({"name": name, "language": language, "type_names": names})
             (root / language / name / "meta.json").write_text(meta, "utf-8")
@@ -57,7 +59,7 @@ def test_a_routed_model_is_recorded_by_the_encoder_of_each_language(
     monkeypatch: pytest.MonkeyPatch, data: Path, routed: Path, tmp_path: Path
 ) -> None:
     found = measured(monkeypatch, data, tmp_path / "records.json", "--model", routed)
-    english = {f"ours/zero-shot/{name}/bert-en/f1" for name in (*zero_shot.SETS, "average-of-seven")}
+    english = {f"ours/zero-shot/{name}/bert-en/f1" for name in (*SUITES["benchmarks"]["en"].sets, "average-of-seven")}
     sets = ("resume", "cluener", "ecommerce", "msra", "average-of-four")
     assert found.keys() == english | {f"ours/zero-shot/{name}/bert-zh/f1" for name in sets}
     assert all(found[name]["value"] > 90 for name in english)
@@ -82,3 +84,20 @@ def test_a_part_of_the_sentences_is_shown_but_not_recorded(
     assert "46.4" in rows["SUNER"]
     assert "43.8" in rows["SUNER"]
     assert shown.count("SUNER") == 1  # nobody has published figures for the Chinese sets
+
+
+def test_the_development_suite_reads_the_dev_parts_and_has_one_number(
+    monkeypatch: pytest.MonkeyPatch, data: Path, tiny_model: Path, tmp_path: Path
+) -> None:
+    found = measured(monkeypatch, data, tmp_path / "records.json", "--model", tiny_model, "--suite", "development")
+    sets = SUITES["development"]["en"].sets
+    assert len(sets) >= 20
+    average = found.pop("ours/development/average-en/tiny/f1")
+    assert f"first {DEVELOPMENT_LIMIT} sentences of dev" in average["data"]
+    assert {metric.split("/")[2] for metric in found} == {*sets, *SUITES["development"]["zh"].sets, "average-zh"}
+
+
+def test_suites_have_no_corpus_in_common() -> None:
+    for language in ("en", "zh"):
+        sets = [name for suite in SUITES.values() if language in suite for name in suite[language].sets]
+        assert len(sets) == len(set(sets))

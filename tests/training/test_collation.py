@@ -79,3 +79,17 @@ def test_randomness_depends_on_the_seed_and_the_batch_alone() -> None:
 
     assert number(first, 1) == number(first, 1)
     assert len({number(first, 1), number(first, 2), number(second, 1), number(first + second, 1)}) == 4
+
+
+def test_types_are_given_by_their_aliases_at_the_given_rate(tokenizer: WordTokenizer) -> None:
+    types = [EntityType("person"), EntityType("city")]
+    aliases = {"person": ["PER", "people"], "song": ["track"]}
+    sampler = TypeSampler(types, tokenizer, with_description=False, aliases=aliases, alias_rate=0.5)
+    texts = {name: tokenizer.encode([name])[0] for name in ("person", "PER", "people", "city")}
+    generator = np.random.default_rng(0)
+    rows = [sampler.token_rows(np.array([0, 1]), generator) for _ in range(200)]
+    counts = {name: sum(one[0] == texts[name] for one in rows) for name in ("person", "PER", "people")}
+    assert sum(counts.values()) == 200
+    assert 70 < counts["person"] < 130
+    assert min(counts["PER"], counts["people"]) > 25
+    assert all(one[1] == texts["city"] for one in rows)  # it has none

@@ -10,6 +10,7 @@ Labels in traditional characters are those in simplified ones: "電影" is "电�
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import unicodedata
@@ -20,6 +21,7 @@ from pathlib import Path
 
 from onoma.entities import EntityType
 from onoma.errors import DataError
+from onoma.labels.spelling import spell_out
 from onoma.structured import read_json
 from onoma.text.chinese import fold_chinese
 from onoma.text.words import is_unspaced
@@ -28,6 +30,7 @@ Translations = Mapping[str, Sequence[str]]
 """Normalised name -> name and description in the language of the model."""
 
 TRANSLATIONS_FILE = "labels.json"
+logger = logging.getLogger(__name__)
 
 
 class LabelTranslator:
@@ -38,17 +41,38 @@ class LabelTranslator:
 
     def __init__(self, folder: Path, language: str | None, known: Container[str] = ()) -> None:
         self.folder, self.language, self.known = folder, language, known
+        self.warned: set[str] = set()
 
     def translate(self, types: Sequence[EntityType]) -> tuple[EntityType, ...]:
         """The types as the model is asked for them; types with a description of the user's own are not translated."""
         return tuple(types) if self.language is None else tuple(map(self._translate, types))
 
     def _translate(self, one: EntityType) -> EntityType:
-        is_foreign = not one.description and is_unspaced(one.name) == (self.language == "en")
-        translation = self._translations.get(normalize_name(one.name)) if is_foreign else None
-        if translation is not None:
-            return replace(one, name=translation[0], description=translation[1])
-        return self._simplify(one) if self.language == "zh" and one.name not in self.known else one
+        is_foreign = is_unspaced(one.name) == (self.language == "en")
+        if is_foreign and not one.description:
+            translation = self._find(one.name)
+            if translation is not None:
+                return replace(one, name=translation[0], description=translation[1])
+            self._warn(one.name)
+        if one.name in self.known:
+            return one
+        return self._simplify(one) if self.language == "zh" else replace(one, name=spell_out(one.name))
+
+    def _find(self, name: str) -> Sequence[str] | None:
+        """The translation of a name as it is written, or spelt out."""
+        table = self._translations
+        return table.get(normalize_name(name)) or table.get(normalize_name(spell_out(name)))
+
+    def _warn(self, name: str) -> None:
+        """Say once that a label has no translation."""
+        if name not in self.warned and self._translations:
+            self.warned.add(name)
+            logger.warning(
+                "the label %r has no translation into the language of the model (%s), which may not understand it. "
+                "Fix: give the label in that language, or describe it",
+                name,
+                self.language,
+            )
 
     def _simplify(self, one: EntityType) -> EntityType:
         name, description = (fold_chinese(text, punctuation=False) for text in (one.name, one.description))

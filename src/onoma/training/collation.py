@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,8 @@ class TypeSampler:
     A batch asks for the types that are annotated in any of its windows; if there are more than `max_types`, for those
     with a mention and a sample of the others. With probability `description_dropout`, the types of a batch are given by
     their names alone, so that a model learns to work with and without descriptions. This is decided per batch, because
-    a few long descriptions among names would cause much padding.
+    a few long descriptions among names would cause much padding. With probability `alias_rate`, a type is given by one
+    of its `aliases` instead.
     """
 
     def __init__(
@@ -36,10 +37,17 @@ class TypeSampler:
         with_description: bool,
         max_types: int | None = None,
         description_dropout: float = 0.0,
+        aliases: Mapping[str, Sequence[str]] | None = None,
+        alias_rate: float = 0.0,
     ) -> None:
-        self.max_types, self.description_dropout = max_types, description_dropout
+        self.max_types, self.description_dropout, self.alias_rate = max_types, description_dropout, alias_rate
         self.tokens = tokenizer.encode([one.as_text() if with_description else one.name for one in types])
         self.name_tokens = tokenizer.encode([one.name for one in types])
+        self.alias_tokens: dict[int, list[list[int]]] = {
+            number: tokenizer.encode(aliases[one.name])
+            for number, one in enumerate(types)
+            if aliases and aliases.get(one.name)
+        }
 
     def choose(self, examples: Sequence[Example], generator: np.random.Generator) -> Integers:
         """The numbers of the types that a batch asks for, in ascending order."""
@@ -53,7 +61,14 @@ class TypeSampler:
     def token_rows(self, types: Integers, generator: np.random.Generator) -> list[list[int]]:
         """The tokens of types."""
         tokens = self.name_tokens if generator.random() < self.description_dropout else self.tokens
-        return [tokens[number] for number in types]
+        if not self.alias_tokens:
+            return [tokens[number] for number in types]
+        chosen, share = generator.random((2, len(types))).tolist()
+        rows = []
+        for place, number in enumerate(types.tolist()):
+            others = self.alias_tokens.get(number) if chosen[place] < self.alias_rate else None
+            rows.append(others[int(share[place] * len(others))] if others else tokens[number])
+        return rows
 
 
 def batch_generator(examples: Sequence[Example], seed: int) -> np.random.Generator:

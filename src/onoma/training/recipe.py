@@ -93,6 +93,8 @@ class DataRecipe(_Strict):
     size_cap: PositiveInt | None = None
     samples_per_epoch: PositiveInt | None = None  # windows; by default as many as there are
     max_types_per_batch: PositiveInt | None = None  # others are sampled
+    aliases: str | None = None  # a file of other names of types
+    nonsense_types: NonNegativeInt = 0  # names per batch that have no mention anywhere
     simulate_missing: float = Field(default=0.0, ge=0, lt=1)  # share of the mentions of train that are dropped
     relabel: RelabelRecipe | None = None  # after that
     mask_repeated: bool = False  # unlabelled spans whose words are labelled elsewhere are no negatives
@@ -120,6 +122,7 @@ class TrainingRecipe(_Strict):
     dataloader_workers: NonNegativeInt = 2
     checkpoints: bool = True  # to resume after an interruption
     description_dropout: float = Field(default=0.0, ge=0, le=1)  # types without their descriptions
+    alias_rate: float = Field(default=0.0, ge=0, le=1)  # types given by one of their `data.aliases`
     threshold_from: Literal["paper", "dev", "start"] = (
         "paper"  # start: that of the model to start from, with its scores
     )
@@ -245,8 +248,10 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _resolve_paths(values: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Paths of corpora that start with a dot are relative to the recipe, not to the folder of the data."""
+    """Paths of corpora and aliases that start with a dot are relative to the recipe, not to the folder of the data."""
     try:
+        if str(values["data"].get("aliases", "")).startswith("."):
+            values["data"]["aliases"] = str((folder / values["data"]["aliases"]).resolve())
         for one in values["data"]["corpora"]:
             if one["path"].startswith("."):
                 one["path"] = str((folder / one["path"]).resolve())

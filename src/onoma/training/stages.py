@@ -11,6 +11,7 @@ from onoma.entities import EntityType
 from onoma.evaluation.candidates import EvaluationSet
 from onoma.inputs.tokenizer import WordTokenizer
 from onoma.models.config import ModelConfig
+from onoma.training.aliases import Aliases, read_aliases
 from onoma.training.collation import Collator
 from onoma.training.examples import Example
 from onoma.training.recipe import Recipe
@@ -42,6 +43,10 @@ class TrainingData:
     examples: list[Example]
     corpora: Sequence[str]  # names; `Example.corpus` counts into them
     development: Sequence[EvaluationSet]
+
+    def aliases(self) -> Aliases | None:
+        """Other names of types, if the recipe has a file of them."""
+        return read_aliases(Path(self.recipe.data.aliases)) if self.recipe.data.aliases else None
 
 
 class Training(Protocol):

@@ -95,6 +95,18 @@ def test_types_with_a_mention_are_kept_when_others_are_sampled(tokenizer: WordTo
     assert collator(tokenizer, max_types=1)(windows)["type_numbers"].tolist() == [1, 2]
 
 
+def test_nonsense_is_asked_for_and_has_no_mention(examples: list[Example], tokenizer: WordTokenizer) -> None:
+    batch = collator(tokenizer, nonsense_types=3)(examples[:4])
+    asked = len(batch["type_ids"])
+    assert batch["known"].shape == (4, asked)
+    assert batch["known"][:, -3:].all()
+    assert len(batch["type_numbers"]) == asked
+    assert batch["gold"][:, 3].max() < asked - 3
+    plain = collator(tokenizer)(examples[:4])
+    assert len(plain["type_ids"]) == asked - 3
+    assert plain["gold"].tolist() == batch["gold"].tolist()
+
+
 def test_the_same_examples_give_the_same_batch(examples: list[Example], tokenizer: WordTokenizer) -> None:
     settings = {"description_dropout": 0.5, "seed": 3}
     first, again = (collator(tokenizer, **settings)(examples[:6]) for _ in range(2))

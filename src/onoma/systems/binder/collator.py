@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from onoma.inputs.batches import pad_rows
 from onoma.inputs.tokenizer import WordTokenizer
 from onoma.systems.binder.options import BinderOptions
 from onoma.systems.binder.prototypes import Prototypes
+from onoma.training.aliases import nonsense_names
 from onoma.training.collation import (
     Arrays,
     TypeSampler,
@@ -40,19 +41,27 @@ class BinderCollator:
         *,
         max_types: int | None = None,
         description_dropout: float = 0.0,
+        aliases: Mapping[str, Sequence[str]] | None = None,
+        alias_rate: float = 0.0,
+        nonsense_types: int = 0,
         seed: int = 0,
         prototypes: Prototypes | None = None,
         breadths: Integers | None = None,
     ) -> None:
-        """`breadths` of types (from `type_breadths`) are needed for `options.narrow_type_weight`."""
+        """`breadths` of types (from `type_breadths`) are needed for `options.narrow_type_weight`.
+
+        A batch also asks for `nonsense_types` names that have no mention anywhere.
+        """
         self.tokenizer, self.options, self.seed, self.prototypes = tokenizer, options, seed, prototypes
-        self.breadths = breadths
+        self.breadths, self.nonsense_types = breadths, nonsense_types
         self.sampler = TypeSampler(
             types,
             tokenizer,
             with_description=options.types == "description",
             max_types=max_types,
             description_dropout=description_dropout,
+            aliases=aliases,
+            alias_rate=alias_rate,
         )
 
     def __call__(self, examples: Sequence[Example]) -> Arrays:
@@ -61,6 +70,8 @@ class BinderCollator:
         batch = collate_examples(examples, self.tokenizer)
         types = self.sampler.choose(examples, generator)
         rows, places = self._type_inputs(types, generator)
+        nonsense = self.tokenizer.encode(nonsense_names(self.nonsense_types, generator)) if self.nonsense_types else []
+        rows = [*rows, *nonsense]
         ids, mask = pad_rows(rows, self.tokenizer.pad)
         gold = gold_rows(examples, types)
         arrays: Arrays = {
@@ -70,10 +81,10 @@ class BinderCollator:
             "last": batch.last,
             "words": batch.words,
             "gold": gold,
-            "known": known_types(examples, types),
+            "known": np.pad(known_types(examples, types), ((0, 0), (0, len(nonsense))), constant_values=True),
             "type_ids": ids,
             "type_mask": mask,
-            "type_numbers": types,
+            "type_numbers": np.pad(types, (0, len(nonsense))),
             **masked_rows(examples),
         }
         if places is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,8 @@ class SunerCollator:
         corpora: Sequence[str] = (),
         max_types: int | None = None,
         description_dropout: float = 0.0,
+        aliases: Mapping[str, Sequence[str]] | None = None,
+        alias_rate: float = 0.0,
         seed: int = 0,
     ) -> None:
         self.tokenizer, self.options, self.stage, self.seed = tokenizer, options, stage, seed
@@ -50,6 +52,8 @@ class SunerCollator:
             with_description=options.types == "description",
             max_types=max_types,
             description_dropout=description_dropout,
+            aliases=aliases,
+            alias_rate=alias_rate,
         )
         prefixed = options.dataset_prefix and stage != "classification"
         self.prefixes = [dataset_prefix(name, tokenizer) for name in corpora] if prefixed else []

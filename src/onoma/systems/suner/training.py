@@ -109,6 +109,8 @@ class SunerTraining:
             corpora=data.corpora,
             max_types=recipe.data.max_types_per_batch,
             description_dropout=recipe.training.description_dropout,
+            aliases=data.aliases(),
+            alias_rate=recipe.training.alias_rate,
             seed=recipe.seed,
         )
 
