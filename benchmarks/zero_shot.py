@@ -102,8 +102,16 @@ def encoder_of(model: Extractor, language: str) -> str:
     return chosen.config.encoder.rpartition("/")[2]
 
 
+MOST_COLUMNS = 10
+
+
 def table(name: str, scores: dict[str, float]) -> Table:
-    """Ours beside what others report on the same sets."""
+    """Ours beside what others report on the same sets; of many sets, one per row."""
+    if len(scores) > MOST_COLUMNS:
+        shown = Table("corpus", name)
+        for corpus, score in scores.items():
+            shown.add_row(corpus, f"{score:.1f}")
+        return shown
     shown = Table(Column("model", no_wrap=True), *(one.removeprefix("crossner_").partition("-")[0] for one in scores))
     for model, values in [(name, scores), *PUBLISHED.items()]:
         if values.keys() <= scores.keys():

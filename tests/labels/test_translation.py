@@ -80,3 +80,26 @@ def test_a_damaged_table_is_explained(tmp_path: Path, content: str) -> None:
     (tmp_path / TRANSLATIONS_FILE).write_text(content, "utf-8")
     with pytest.raises(OnomaError, match=r"labels\.json.*Fix: save or download the model again"):
         LabelTranslator(tmp_path, "zh").translate([EntityType("person")])
+
+
+def test_labels_without_a_translation_are_named_once(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    translator = LabelTranslator(folder, "zh")
+    types = [EntityType(f"unheard of {number}") for number in range(8)]
+    for _ in range(2):
+        translator.translate([EntityType("job title"), EntityType("人名"), *types])
+    (message,) = [record.message for record in caplog.records]
+    assert "'unheard of 0'" in message
+    assert "3 more" in message
+    assert "job title" not in message
+
+
+@pytest.mark.parametrize("name", ["PER", "people", "PERSON", "persons"])
+def test_an_english_model_reads_labels_as_words(tmp_path: Path, name: str) -> None:
+    assert LabelTranslator(tmp_path, "en").translate([EntityType(name, threshold=0.3)]) == (
+        EntityType("person", threshold=0.3),
+    )
+
+
+def test_labels_that_a_model_was_trained_on_are_not_spelt_out(tmp_path: Path) -> None:
+    asked = (EntityType("PER"),)
+    assert LabelTranslator(tmp_path, "en", known={"PER": ""}).translate(asked) == asked

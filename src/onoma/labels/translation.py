@@ -30,6 +30,8 @@ Translations = Mapping[str, Sequence[str]]
 """Normalised name -> name and description in the language of the model."""
 
 TRANSLATIONS_FILE = "labels.json"
+MOST_NAMES = 5
+"""Names that a warning shows."""
 logger = logging.getLogger(__name__)
 
 
@@ -45,33 +47,40 @@ class LabelTranslator:
 
     def translate(self, types: Sequence[EntityType]) -> tuple[EntityType, ...]:
         """The types as the model is asked for them; types with a description of the user's own are not translated."""
-        return tuple(types) if self.language is None else tuple(map(self._translate, types))
+        if self.language is None:
+            return tuple(types)
+        self._warn([one.name for one in types if self._is_foreign(one) and self._find(one.name) is None])
+        return tuple(map(self._translate, types))
 
     def _translate(self, one: EntityType) -> EntityType:
-        is_foreign = is_unspaced(one.name) == (self.language == "en")
-        if is_foreign and not one.description:
-            translation = self._find(one.name)
-            if translation is not None:
-                return replace(one, name=translation[0], description=translation[1])
-            self._warn(one.name)
+        translation = self._find(one.name) if self._is_foreign(one) else None
+        if translation is not None:
+            return replace(one, name=translation[0], description=translation[1])
         if one.name in self.known:
             return one
         return self._simplify(one) if self.language == "zh" else replace(one, name=spell_out(one.name))
+
+    def _is_foreign(self, one: EntityType) -> bool:
+        return not one.description and is_unspaced(one.name) == (self.language == "en")
 
     def _find(self, name: str) -> Sequence[str] | None:
         """The translation of a name as it is written, or spelt out."""
         table = self._translations
         return table.get(normalize_name(name)) or table.get(normalize_name(spell_out(name)))
 
-    def _warn(self, name: str) -> None:
-        """Say once that a label has no translation."""
-        if name not in self.warned and self._translations:
-            self.warned.add(name)
+    def _warn(self, names: Sequence[str]) -> None:
+        """Say once that labels have no translation."""
+        new = [name for name in names if name not in self.warned]
+        self.warned.update(new)
+        if new and self._translations:
+            shown = ", ".join(map(repr, new[:MOST_NAMES])) + f" and {len(new) - MOST_NAMES} more" * (
+                len(new) > MOST_NAMES
+            )
             logger.warning(
-                "the label %r has no translation into the language of the model (%s), which may not understand it. "
-                "Fix: give the label in that language, or describe it",
-                name,
+                "no translation into the language of the model (%s) for %s; it may not understand such labels. "
+                "Fix: give them in that language, or describe them",
                 self.language,
+                shown,
             )
 
     def _simplify(self, one: EntityType) -> EntityType:
