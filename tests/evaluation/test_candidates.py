@@ -46,6 +46,9 @@ class FixedRuntime:
     def ask(self, types: Sequence[EntityType]) -> Sequence[EntityType]:
         return types
 
+    def breadths(self, query: Any) -> None:
+        return None
+
     def max_batch_tokens(self, query: Any) -> int:
         return 64
 

@@ -17,7 +17,8 @@ from onoma.evaluation.columns import Booleans, Integers, distinct, encode
 from onoma.evaluation.scores import Scores
 from onoma.inputs.packing import PackedTexts, WindowedTexts
 from onoma.labels.parsing import parse_labels
-from onoma.systems.base import Runtime, propose
+from onoma.models.config import ModelConfig
+from onoma.systems.base import Runtime, label_penalties, propose
 
 SECTION_TOKENS = 65_536
 """Tokens between two reports of progress."""
@@ -39,11 +40,18 @@ class Candidates:
     gold: Integers  # number of gold mentions of each label
     overlap: Overlap
     catch_all: Collection[str] = ()
+    breadths: NDArray[np.float32] | None = None  # of the types, if the model has them
+    breadth_weight: float = 0.0
 
     def reported(self, thresholds: ArrayLike) -> Integers:
         """The rows that are reported at thresholds (one number, or one per label) and whose label is annotated."""
         rows = decode_rows(
-            self.proposals, self.labels, thresholds=thresholds, overlap=self.overlap, catch_all=self.catch_all
+            self.proposals,
+            self.labels,
+            thresholds=thresholds,
+            overlap=self.overlap,
+            catch_all=self.catch_all,
+            penalties=label_penalties(self.breadths, self.breadth_weight),
         )
         return rows[self.known[rows]]
 
@@ -118,9 +126,11 @@ class EvaluationSet:
         for windows, next_word in self.texts.sections(SECTION_TOKENS):
             parts.append(propose(self.texts, runtime, query, thresholds, self.batch_size, windows))
             on_progress(int(np.searchsorted(self.texts.packed.edges[1:], next_word, side="right")))
-        return self._candidates(Proposals.concatenate(parts), runtime.config.catch_all)
+        return self._candidates(Proposals.concatenate(parts), runtime.config, runtime.breadths(query))
 
-    def _candidates(self, proposals: Proposals, catch_all: Collection[str]) -> Candidates:
+    def _candidates(
+        self, proposals: Proposals, config: ModelConfig, breadths: NDArray[np.float32] | None
+    ) -> Candidates:
         packed = self.texts.packed
         document = packed.text_of(proposals.first)
         start, end = packed.words[proposals.first, 0], packed.words[proposals.last, 1]
@@ -134,7 +144,9 @@ class EvaluationSet:
             self._annotated[document, proposals.type],
             np.bincount(self._gold[3][rows], minlength=len(self.labels)),
             self.overlap,
-            catch_all,
+            config.catch_all,
+            breadths,
+            config.breadth_weight,
         )
 
     def evaluate(self, runtime: Runtime) -> dict[str, float]:
@@ -159,9 +171,29 @@ def mean_scores(sets: Sequence[EvaluationSet], runtime: Runtime) -> dict[str, fl
 
 def best_threshold(candidates: Sequence[Candidates], grid: Sequence[float]) -> float:
     """The threshold of a grid with the best mean F1 over corpora; of equally good ones, the one in the middle."""
+    return _best_threshold(candidates, grid)[0]
+
+
+def best_breadth_weight(
+    candidates: Sequence[Candidates], grid: Sequence[float], weights: Sequence[float]
+) -> tuple[float, float]:
+    """The threshold and the weight of breadths with the best mean F1 over corpora, chosen together from two grids.
+
+    Of equally good weights, it is the first one.
+    """
+    found = {}
+    for weight in weights:
+        weighted = [replace(one, breadth_weight=weight) for one in candidates]
+        found[weight] = _best_threshold(weighted, grid)
+    best = max(weights, key=lambda weight: found[weight][1])
+    return found[best][0], best
+
+
+def _best_threshold(candidates: Sequence[Candidates], grid: Sequence[float]) -> tuple[float, float]:
+    """A threshold and its mean F1."""
     means = [float(np.mean([one.scores(value).f1 for one in candidates])) for value in grid]
     best = [value for value, mean in zip(grid, means, strict=True) if mean == max(means)]
-    return float(best[len(best) // 2])
+    return float(best[len(best) // 2]), max(means)
 
 
 def usual_overlap(corpus: Corpus) -> Overlap:

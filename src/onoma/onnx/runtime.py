@@ -61,6 +61,10 @@ class OnnxRuntime(ABC):
         )
         self.propose(batch, self.encode_types([asked]), 1.0)
 
+    def breadths(self, query: Any) -> Floats | None:
+        """All labels count alike."""
+        return None
+
     def max_batch_tokens(self, query: Any) -> int:
         """How many tokens a batch should have at most."""
         return MAX_BATCH_TOKENS

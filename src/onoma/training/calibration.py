@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onoma.evaluation.candidates import EvaluationSet, best_threshold
+from onoma.evaluation.candidates import EvaluationSet, best_breadth_weight, best_threshold
 from onoma.systems.base import scores_of
 
 SCORE_GRID = [round(0.02 * step, 2) for step in range(3, 48)]
 """Thresholds to choose from, of calibrated scores."""
+BREADTH_WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)
+"""Weights of breadths to choose from, for models that have them."""
 LOWEST_MARGIN = -6.0
 """Proposals with smaller margins are not used for the fit."""
 
@@ -24,12 +26,14 @@ def calibrate(
     """Fit the score of a runtime's model to the probability of being right, and set the default threshold.
 
     The default threshold is the score of a margin of 0, which is the paper's own decision, or with `choose_threshold`
-    the one with the best mean F1 on the development data. Proposals with a score below `floor` are not used.
+    the one with the best mean F1 on the development data; then the weight of breadths is chosen together with it. The
+    fit does not depend on breadths: of the labels of a span it takes the one with the best score. Proposals with a
+    score below `floor` are not used.
     """
     if floor is None:
         floor = float(scores_of(np.array([LOWEST_MARGIN], np.float32), runtime.config)[0])
     found = [one.candidates(runtime, floor) for one in sets]
-    rows = [one.reported(0.0) for one in found]
+    rows = [replace(one, breadth_weight=0.0).reported(0.0) for one in found]
     score = np.concatenate([one.proposals.score[chosen] for one, chosen in zip(found, rows, strict=True)])
     right = np.concatenate([one.correct[chosen] for one, chosen in zip(found, rows, strict=True)])
     if not right.any() or right.all():
@@ -45,7 +49,11 @@ def calibrate(
     )
     if choose_threshold:
         candidates = [one.candidates(runtime, SCORE_GRID[0]) for one in sets]
-        runtime.config = replace(runtime.config, threshold=best_threshold(candidates, SCORE_GRID))
+        if candidates[0].breadths is None:
+            runtime.config = replace(runtime.config, threshold=best_threshold(candidates, SCORE_GRID))
+        else:
+            threshold, weight = best_breadth_weight(candidates, SCORE_GRID, BREADTH_WEIGHTS)
+            runtime.config = replace(runtime.config, threshold=threshold, breadth_weight=weight)
 
 
 def fit_calibration(margin: NDArray[np.floating], right: NDArray[np.bool_], steps: int = 50) -> tuple[float, float]:

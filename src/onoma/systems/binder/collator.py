@@ -44,7 +44,7 @@ class BinderCollator:
         prototypes: Prototypes | None = None,
         breadths: Integers | None = None,
     ) -> None:
-        """`breadths` of types (from `type_breadths`) are needed for `options.narrow_type_weight`."""
+        """`breadths` of types (from `type_breadths`) are needed for `narrow_type_weight` and `breadth_head`."""
         self.tokenizer, self.options, self.seed, self.prototypes = tokenizer, options, seed, prototypes
         self.breadths = breadths
         self.sampler = TypeSampler(
@@ -80,8 +80,11 @@ class BinderCollator:
             arrays["type_places"] = np.array(places)
         if self.breadths is not None:
             pairs = narrow_broad_pairs(gold, self.breadths[types])
-            widths = self.options.max_train_width or batch.first.shape[1]
-            arrays["type_pairs"] = pairs[pairs[:, 2] - pairs[:, 1] < widths]
+            if self.options.breadth_head:
+                arrays["breadth_pairs"] = np.unique(pairs[:, 3:], axis=0)
+            else:
+                widths = self.options.max_train_width or batch.first.shape[1]
+                arrays["type_pairs"] = pairs[pairs[:, 2] - pairs[:, 1] < widths]
         return arrays
 
     def _type_inputs(

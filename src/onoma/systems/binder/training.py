@@ -23,6 +23,8 @@ from onoma.training.calibration import calibrate
 from onoma.training.recipe import Recipe
 from onoma.training.stages import Stage, TrainingData
 
+FIRST_BREADTH_WEIGHT = 1.0
+"""`breadth_weight` of models with a breadth head until it is chosen on development data."""
 LARGEST_LOGIT = 10.0
 """What a cosine of 1 is before the sigmoid, while thresholds on similarities are tuned."""
 LOWEST_COSINE = 0.15
@@ -44,6 +46,8 @@ class BinderTraining:
         model = Binder(load_encoder(recipe.encoder), type_encoder, options, recipe.max_tokens, len(types))
         device = "cuda" if torch.cuda.is_available() else "cpu"
         config = recipe.model_config_for(types, asdict(options))
+        if options.breadth_head:
+            config = replace(config, breadth_weight=FIRST_BREADTH_WEIGHT)
         return TorchBinder(model.to(device), config, WordTokenizer.load(tokenizer_folder))
 
     def continued(self, model: Binder, config: ModelConfig, tokenizer: WordTokenizer) -> TorchBinder:
@@ -57,6 +61,7 @@ class BinderTraining:
         if options.types == "prototype":
             prototypes = Prototypes(data.examples, len(data.types), runtime.tokenizer)
             runtime.prototypes = prototypes.sample(recipe.seed)
+        needs_breadths = options.breadth_head or options.narrow_type_weight
         collator = BinderCollator(
             data.types,
             runtime.tokenizer,
@@ -65,7 +70,7 @@ class BinderTraining:
             description_dropout=recipe.training.description_dropout,
             seed=recipe.seed,
             prototypes=prototypes,
-            breadths=type_breadths(data.examples, len(data.types)) if options.narrow_type_weight else None,
+            breadths=type_breadths(data.examples, len(data.types)) if needs_breadths else None,
         )
         yield Stage("binder", data.examples, collator, lambda: self._evaluate(runtime, data.development))
 
