@@ -22,6 +22,8 @@ from onoma.systems.base import Runtime, label_penalties, propose
 
 SECTION_TOKENS = 65_536
 """Tokens between two reports of progress."""
+BREADTH_WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)
+"""Weights of breadths to choose from, for models that have them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -161,8 +163,16 @@ def as_percent(scores: Scores) -> dict[str, float]:
 
 
 def mean_scores(sets: Sequence[EvaluationSet], runtime: Runtime) -> dict[str, float]:
-    """The mean scores over all sets, and the F1 of each set if there are several."""
-    each = [one.evaluate(runtime) for one in sets]
+    """The mean scores of a model at its own threshold over all sets, and the F1 of each set if there are several."""
+    threshold = runtime.config.threshold
+    return mean_of_candidates(sets, [one.candidates(runtime, threshold) for one in sets], threshold)
+
+
+def mean_of_candidates(
+    sets: Sequence[EvaluationSet], candidates: Sequence[Candidates], threshold: float
+) -> dict[str, float]:
+    """The same for the candidates of each set."""
+    each = [as_percent(one.scores(threshold)) for one in candidates]
     mean = {name: float(np.mean([scores[name] for scores in each])) for name in ("precision", "recall", "f1")}
     if len(sets) == 1:
         return mean
@@ -174,18 +184,16 @@ def best_threshold(candidates: Sequence[Candidates], grid: Sequence[float]) -> f
     return _best_threshold(candidates, grid)[0]
 
 
-def best_breadth_weight(
-    candidates: Sequence[Candidates], grid: Sequence[float], weights: Sequence[float]
-) -> tuple[float, float]:
-    """The threshold and the weight of breadths with the best mean F1 over corpora, chosen together from two grids.
+def best_breadth_weight(candidates: Sequence[Candidates], grid: Sequence[float]) -> tuple[float, float]:
+    """The threshold of a grid and the weight of breadths with the best mean F1 over corpora, chosen together.
 
-    Of equally good weights, it is the first one.
+    Of equally good weights, it is the smallest one.
     """
     found = {}
-    for weight in weights:
+    for weight in BREADTH_WEIGHTS:
         weighted = [replace(one, breadth_weight=weight) for one in candidates]
         found[weight] = _best_threshold(weighted, grid)
-    best = max(weights, key=lambda weight: found[weight][1])
+    best = max(BREADTH_WEIGHTS, key=lambda weight: found[weight][1])
     return found[best][0], best
 
 

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from onoma.entities import EntityType
-from onoma.evaluation.candidates import Candidates, EvaluationSet, best_threshold, mean_scores
+from onoma.evaluation.candidates import (
+    Candidates,
+    EvaluationSet,
+    best_breadth_weight,
+    best_threshold,
+    mean_of_candidates,
+    mean_scores,
+)
 from onoma.inputs.tokenizer import WordTokenizer
 from onoma.models.config import ModelConfig
 from onoma.systems.binder.collator import BinderCollator, type_breadths
@@ -23,8 +31,6 @@ from onoma.training.calibration import calibrate
 from onoma.training.recipe import Recipe
 from onoma.training.stages import Stage, TrainingData
 
-FIRST_BREADTH_WEIGHT = 1.0
-"""`breadth_weight` of models with a breadth head until it is chosen on development data."""
 LARGEST_LOGIT = 10.0
 """What a cosine of 1 is before the sigmoid, while thresholds on similarities are tuned."""
 LOWEST_COSINE = 0.15
@@ -46,8 +52,6 @@ class BinderTraining:
         model = Binder(load_encoder(recipe.encoder), type_encoder, options, recipe.max_tokens, len(types))
         device = "cuda" if torch.cuda.is_available() else "cpu"
         config = recipe.model_config_for(types, asdict(options))
-        if options.breadth_head:
-            config = replace(config, breadth_weight=FIRST_BREADTH_WEIGHT)
         return TorchBinder(model.to(device), config, WordTokenizer.load(tokenizer_folder))
 
     def continued(self, model: Binder, config: ModelConfig, tokenizer: WordTokenizer) -> TorchBinder:
@@ -72,14 +76,9 @@ class BinderTraining:
             prototypes=prototypes,
             breadths=type_breadths(data.examples, len(data.types)) if needs_breadths else None,
         )
-        yield Stage("binder", data.examples, collator, lambda: self._evaluate(runtime, data.development))
-
-    @staticmethod
-    def _evaluate(runtime: TorchBinder, development: Sequence[EvaluationSet]) -> dict[str, float]:
-        """If no threshold is learned, it is tuned at each evaluation, so that weights are compared at their best."""
-        if runtime.model.options.thresholds == "tuned":
-            tune_similarity(runtime, development)
-        return mean_scores(development, runtime)
+        keep = recipe.training.threshold_from == "start"
+        evaluate = partial(_evaluate, runtime, data.development, keep_breadth_weight=keep)
+        yield Stage("binder", data.examples, collator, evaluate)
 
     def finish(self, runtime: TorchBinder, recipe: Recipe, development: Sequence[EvaluationSet]) -> None:
         """With dynamic or global thresholds the paper's decision stays the default unless the recipe asks for dev."""
@@ -89,6 +88,21 @@ class BinderTraining:
         floor = _score_of_cosine(LOWEST_COSINE) if tuned else None
         choose = tuned or recipe.training.threshold_from == "dev"
         calibrate(runtime, development, floor=floor, choose_threshold=choose)
+
+
+def _evaluate(
+    runtime: TorchBinder, development: Sequence[EvaluationSet], *, keep_breadth_weight: bool
+) -> dict[str, float]:
+    """What is not learned is tuned at each evaluation, so that weights are compared at their best."""
+    if runtime.options.thresholds == "tuned":
+        tune_similarity(runtime, development)
+    if keep_breadth_weight or not runtime.options.breadth_head:
+        return mean_scores(development, runtime)
+    threshold = runtime.config.threshold
+    candidates = [one.candidates(runtime, threshold) for one in development]
+    _, weight = best_breadth_weight(candidates, [threshold])
+    runtime.config = replace(runtime.config, breadth_weight=weight)
+    return mean_of_candidates(development, [replace(one, breadth_weight=weight) for one in candidates], threshold)
 
 
 def tune_similarity(runtime: TorchBinder, development: Sequence[EvaluationSet]) -> None:
