@@ -114,11 +114,11 @@ def best_labels(
     >>> best_labels(rows, ["city", "town"]).type.tolist()
     [1, 0]
     """
-    span = _span_numbers(proposals)
-    rows = _best_rows(span, proposals.type, ranking_scores(proposals.score, proposals.type, labels, catch_all))
+    span, kept = _span_numbers(proposals), np.zeros(len(proposals.first), np.bool_)
+    kept[_best_rows(span, proposals.type, ranking_scores(proposals.score, proposals.type, labels, catch_all))] = True
     if penalties is not None:
-        rows = np.union1d(rows, _best_rows(span, proposals.type, _preferences(proposals, labels, catch_all, penalties)))
-    return proposals.take(rows)
+        kept[_best_rows(span, proposals.type, _preferences(proposals, labels, catch_all, penalties))] = True
+    return proposals.take(kept)
 
 
 def ranking_scores(
