@@ -74,6 +74,13 @@ class Candidates:
 
     def of_documents(self, rows: Booleans) -> Candidates:
         """Some of the rows, which must be all rows of some documents; `gold` still counts the whole corpus."""
+        return self._take(rows)
+
+    def above(self, threshold: float) -> Candidates:
+        """The rows that reach a threshold: the same scores at this threshold and at higher ones, in less time."""
+        return self._take(self.proposals.reaches(threshold))
+
+    def _take(self, rows: Booleans) -> Candidates:
         return replace(
             self,
             proposals=self.proposals.take(rows),
@@ -189,6 +196,7 @@ def best_breadth_weight(candidates: Sequence[Candidates], grid: Sequence[float])
 
     Of equally good weights, it is the smallest one.
     """
+    candidates = [one.above(min(grid)) for one in candidates]
     found = {}
     for weight in BREADTH_WEIGHTS:
         weighted = [replace(one, breadth_weight=weight) for one in candidates]

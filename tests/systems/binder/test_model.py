@@ -260,7 +260,7 @@ def test_the_breadth_head_learns_from_pairs_and_leaves_all_other_weights_alone(o
         loss_of(model, windows(), GOLD, KNOWN, breadth_pairs=pairs),
         loss_of(plain, windows(), GOLD, KNOWN),
     )
-    assert float(with_pairs - without) == pytest.approx(BREADTH_LOSS_WEIGHT * expected, abs=1e-5)
+    assert float((with_pairs - without).detach()) == pytest.approx(BREADTH_LOSS_WEIGHT * expected, abs=1e-5)
     with_pairs.backward()
     without.backward()
     assert model.breadth_head.weight.grad is not None
