@@ -18,7 +18,7 @@ import pytest
 import torch
 
 import onoma
-from onoma import Entity, EntityType, Extractor
+from onoma import Entity, EntityType, Extractor, OnomaError
 from onoma.data import load_corpus, write
 from onoma.evaluation.candidates import EvaluationSet
 from onoma.labels.examples import ExampleSet
@@ -217,6 +217,14 @@ def test_a_head_can_be_added_to_an_exported_model_or_left_out(tiny_model: Path, 
         assert hasattr(model, "breadth_head") == head
         if head:
             assert not model.breadth_head.weight.any()  # untrained: all labels count alike
+
+
+def test_a_graph_without_the_breadths_that_its_configuration_names_is_refused(tiny_model: Path, tmp_path: Path) -> None:
+    exported = export(tiny_model, tmp_path / "onnx")
+    config = load_config(exported)
+    replace(config, options=config.options | {"breadth_head": True}).save(exported)
+    with pytest.raises(OnomaError, match="cannot be loaded by the onnx backend"):
+        onoma.load(exported)
 
 
 # --- models without a head, and training
