@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple, TypedDict, Unpack, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from onoma.decoding.decode import best_labels, decode
 from onoma.decoding.overlap import Overlap, check_overlap
@@ -31,7 +32,7 @@ from onoma.locks import ForkSafeLock
 from onoma.models.config import CONFIG_FILE, ModelConfig
 from onoma.models.folder import ONNX_FILE, ModelFolder, RoutedFolder, open_folder, open_single
 from onoma.models.hub import EMBEDDED, upload
-from onoma.systems.base import Backend, Query, Runtime, RuntimeSettings, propose
+from onoma.systems.base import Backend, Query, Runtime, RuntimeSettings, label_penalties, propose
 from onoma.systems.registry import get_system
 
 SECTION_TOKENS = 16_384
@@ -133,6 +134,7 @@ class Question(NamedTuple):
     labels: Sequence[str]  # as the user wrote them
     query: Query
     thresholds: Thresholds
+    penalties: NDArray[np.float32] | None  # of the labels, for the choice between those of one span
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +158,9 @@ class LoadedModel:
             if own.name in tuned:
                 tuned.setdefault(asked.name, tuned[own.name])
         thresholds = resolve_thresholds(types, threshold, config.threshold, tuned)
-        return Question([one.name for one in types], self.runtime.ask(translated, examples), thresholds)
+        query = self.runtime.ask(translated, examples)
+        penalties = label_penalties(self.runtime.breadths(query), config.breadth_weight)
+        return Question([one.name for one in types], query, thresholds, penalties)
 
     def read(
         self, texts: Sequence[str], question: Question, overlap: Overlap, several_labels: bool, batch_size: int
@@ -165,12 +169,14 @@ class LoadedModel:
 
         A section ends where no proposal crosses its end, so that sections are decoded independently.
         """
-        config, (labels, query, thresholds) = self.runtime.config, question
+        config, (labels, query, thresholds, penalties) = self.runtime.config, question
         windowed = WindowedTexts.cut(PackedTexts.pack(texts), self.runtime.tokenizer, config.max_tokens, config.overlap)
-        reduce = None if several_labels else partial(best_labels, labels=labels, catch_all=config.catch_all)
+        reduce = partial(best_labels, labels=labels, catch_all=config.catch_all, penalties=penalties)
         waiting: list[Proposals] = []
         for windows, end in windowed.sections(SECTION_TOKENS if len(texts) == 1 else None):
-            proposals = propose(windowed, self.runtime, query, thresholds, batch_size, windows, reduce)
+            proposals = propose(
+                windowed, self.runtime, query, thresholds, batch_size, windows, None if several_labels else reduce
+            )
             if waiting:
                 proposals = Proposals.concatenate([*waiting, proposals])
             if end < len(windowed.packed.words):
@@ -178,7 +184,12 @@ class LoadedModel:
                 done = proposals.last < end
                 proposals, waiting = proposals.take(done), [proposals.take(~done)]
             decoded = decode(
-                proposals, labels, overlap=overlap, several_labels=several_labels, catch_all=config.catch_all
+                proposals,
+                labels,
+                overlap=overlap,
+                several_labels=several_labels,
+                catch_all=config.catch_all,
+                penalties=penalties,
             )
             yield windowed.packed, decoded, end
 

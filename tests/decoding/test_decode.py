@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -107,3 +109,89 @@ def test_the_best_label_of_each_span_is_all_that_decoding_needs(seed: int, overl
     expected = decode(proposals, labels, overlap=overlap, catch_all=catch_all)
     found = decode(reduced, labels, overlap=overlap, catch_all=catch_all)
     assert [column.tolist() for column in found] == [column.tolist() for column in expected]
+
+
+# --- penalties: which of the labels of one span is reported
+
+POETS = "John Keats met Ann in Rome"
+POET_LABELS = ["misc", "person", "poet"]
+
+
+def test_the_label_with_the_smaller_penalty_is_reported_with_its_own_score() -> None:
+    found = proposals((0, 0, 1, 1, 0.95), (0, 0, 1, 2, 0.6), (0, 3, 3, 1, 0.9))
+    plain = decode(found, POET_LABELS)
+    narrow = decode(found, POET_LABELS, penalties=[0.0, 3.0, 0.0])
+    assert named(plain, POET_LABELS, POETS) == [("John Keats", "person"), ("Ann", "person")]
+    assert named(narrow, POET_LABELS, POETS) == [("John Keats", "poet"), ("Ann", "person")]
+    assert narrow.score.tolist() == [0.6, 0.9]
+    weak = decode(found, POET_LABELS, penalties=[0.0, 2.0, 0.0])  # logit(0.95) - logit(0.6) is 2.54
+    assert named(weak, POET_LABELS, POETS) == named(plain, POET_LABELS, POETS)
+
+
+def test_a_label_below_its_threshold_is_never_preferred() -> None:
+    found = proposals((0, 0, 1, 1, 0.95), (0, 0, 1, 2, 0.6))
+    decoded = decode(found, POET_LABELS, thresholds=[0.5, 0.5, 0.7], penalties=[0.0, 9.0, 0.0])
+    assert named(decoded, POET_LABELS, POETS) == [("John Keats", "person")]
+
+
+def test_spans_are_compared_by_their_best_scores_whatever_is_reported() -> None:
+    found = proposals((0, 0, 1, 1, 0.95), (0, 0, 1, 2, 0.3), (0, 1, 1, 1, 0.8))
+    decoded = decode(found, POET_LABELS, penalties=[0.0, 9.0, 0.0])
+    assert named(decoded, POET_LABELS, POETS) == [("John Keats", "poet")]
+
+
+def test_a_catch_all_label_is_not_preferred_whatever_the_penalties_are() -> None:
+    found = proposals((0, 0, 1, 0, 0.99), (0, 0, 1, 1, 0.2))
+    decoded = decode(found, POET_LABELS, penalties=[-50.0, 50.0, 0.0], catch_all=["misc"])
+    assert named(decoded, POET_LABELS, POETS) == [("John Keats", "person")]
+
+
+def test_scores_of_1_and_0_can_be_compared_by_penalties() -> None:
+    found = proposals((0, 0, 1, 1, 1.0), (0, 0, 1, 2, 1.0), (0, 3, 3, 1, 0.0), (0, 3, 3, 2, 0.0))
+    decoded = decode(found._replace(score=found.score.astype(np.float32)), POET_LABELS, penalties=[0.0, 0.1, 0.0])
+    assert [label for _, label in named(decoded, POET_LABELS, POETS)] == ["poet", "poet"]
+
+
+def test_several_labels_are_reported_as_without_penalties() -> None:
+    found = proposals((0, 0, 1, 1, 0.95), (0, 0, 1, 2, 0.6), (0, 1, 1, 2, 0.9))
+    expected = decode(found, POET_LABELS, several_labels=True)
+    decoded = decode(found, POET_LABELS, several_labels=True, penalties=[0.0, 9.0, 0.0])
+    assert [column.tolist() for column in decoded] == [column.tolist() for column in expected]
+
+
+@given(st.integers(0, 10_000), st.sampled_from(["flat", "nested", "any"]), st.booleans())
+def test_penalties_change_the_labels_of_spans_and_nothing_else(seed: int, overlap: Overlap, coarse: bool) -> None:
+    generator = np.random.default_rng(seed)
+    rows = np.unique(generator.integers(0, (8, 4, 5), (generator.integers(0, 120), 3)), axis=0)  # first, width, type
+    rows = rows[generator.permutation(len(rows))]
+    score = generator.random(len(rows)).astype(np.float32)
+    penalties = generator.normal(0, 3, 5)
+    if coarse:  # many equal preferences
+        score, penalties = np.round(score, 1), np.zeros(5)
+    found = Proposals(np.zeros(len(rows), np.int64), rows[:, 0], rows[:, 0] + rows[:, 1], rows[:, 2], score)
+    labels, catch_all = ["a", "b", "misc", "c", "d"], ["misc"]
+    plain = decode(found, labels, overlap=overlap, catch_all=catch_all, thresholds=0.2)
+    decoded = decode(found, labels, overlap=overlap, catch_all=catch_all, thresholds=0.2, penalties=penalties)
+    expected = [
+        (first, last, *slow_label(found, int(first), int(last), penalties))
+        for first, last in zip(plain.first, plain.last, strict=True)
+    ]
+    assert list(zip(decoded.first, decoded.last, decoded.type, decoded.score, strict=True)) == expected
+    reduced = best_labels(found.above(0.2), labels, catch_all, penalties)
+    again = decode(reduced, labels, overlap=overlap, catch_all=catch_all, penalties=penalties)
+    assert [column.tolist() for column in again] == [column.tolist() for column in decoded]
+    spans = set(zip(reduced.first.tolist(), reduced.last.tolist(), strict=True))
+    assert len(reduced.first) <= 2 * len(spans)
+
+
+def slow_label(found: Proposals, first: int, last: int, penalties: np.ndarray) -> tuple[int, float]:
+    """Type and score of the label of a span that is preferred; type 2 is a catch-all label."""
+
+    def preference(row: tuple[int, float]) -> tuple[bool, float, int]:
+        kind, score = row
+        share = min(max(float(score), 2.0**-24), 1 - 2.0**-24)
+        return kind != 2, math.log(share) - math.log1p(-share) - penalties[kind], -kind
+
+    rows = zip(found.first, found.last, found.type, found.score, strict=True)
+    own = [(kind, score) for one, other, kind, score in rows if (one, other) == (first, last)]
+    return max(((kind, score) for kind, score in own if score >= np.float32(0.2)), key=preference)

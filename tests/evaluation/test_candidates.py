@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,15 @@ from evaluation.strategies import LABELS, quick, spans
 from onoma import Corpus, Document, Entity, EntityType, Extractor
 from onoma.decoding import Overlap, Proposals, decode
 from onoma.evaluation import Scores, evaluate
-from onoma.evaluation.candidates import Candidates, EvaluationSet, best_threshold, mean_scores, usual_overlap
+from onoma.evaluation.candidates import (
+    BREADTH_WEIGHTS,
+    Candidates,
+    EvaluationSet,
+    best_breadth_weight,
+    best_threshold,
+    mean_scores,
+    usual_overlap,
+)
 from onoma.inputs.batches import Batch
 from onoma.inputs.packing import PackedTexts
 from onoma.inputs.tokenizer import WordTokenizer
@@ -42,9 +50,13 @@ class FixedRuntime:
     backend: str = "fixed"
     workers: int = 1
     labels: None = None
+    given_breadths: tuple[float, ...] | None = None
 
     def ask(self, types: Sequence[EntityType]) -> Sequence[EntityType]:
         return types
+
+    def breadths(self, query: Any) -> np.ndarray | None:
+        return None if self.given_breadths is None else np.array(self.given_breadths, np.float32)
 
     def max_batch_tokens(self, query: Any) -> int:
         return 64
@@ -75,9 +87,12 @@ class Case:
     proposals: Predicted
     overlap: Overlap
     catch_all: tuple[str, ...] = ()
+    breadths: tuple[float, ...] | None = None
+    breadth_weight: float = 0.5
 
     def candidates(self, floor: float = 0.0) -> Candidates:
-        runtime = FixedRuntime(self.proposals, ModelConfig("fixed", catch_all=self.catch_all))
+        config = ModelConfig("fixed", catch_all=self.catch_all, breadth_weight=self.breadth_weight)
+        runtime = FixedRuntime(self.proposals, config, given_breadths=self.breadths)
         prepared = EvaluationSet(self.corpus, runtime, overlap=self.overlap, batch_size=2)
         return prepared.candidates(runtime, floor)
 
@@ -88,7 +103,14 @@ class Case:
             rows = np.array(self.proposals[document.text], float).reshape(-1, 4)
             first, last, kind = rows[:, :3].T.astype(np.int64)
             proposals = Proposals(np.zeros_like(first), first, last, kind, rows[:, 3].astype(np.float32))
-            decoded = decode(proposals, LABELS, thresholds=thresholds, overlap=self.overlap, catch_all=self.catch_all)
+            decoded = decode(
+                proposals,
+                LABELS,
+                thresholds=thresholds,
+                overlap=self.overlap,
+                catch_all=self.catch_all,
+                penalties=None if self.breadths is None else self.breadth_weight * np.array(self.breadths),
+            )
             packed = PackedTexts.pack([document.text], [segment(document.text)])
             found.append(packed.entities(decoded, LABELS)[0])
         return found
@@ -124,6 +146,7 @@ def cases(draw: st.DrawFn) -> Case:
         proposals,
         draw(st.sampled_from(["flat", "nested", "any"])),
         draw(st.sampled_from([(), ("b",)])),
+        draw(st.none() | st.tuples(*[st.sampled_from([-2.0, 0.0, 2.0])] * len(LABELS))),
     )
 
 
@@ -161,6 +184,21 @@ def test_the_best_threshold_equals_that_of_a_loop_over_the_grid(several: list[Ca
     assert found == best[len(best) // 2]
 
 
+@settings(max_examples=25)
+@given(st.lists(cases(), min_size=1, max_size=2))
+def test_the_best_weight_of_breadths_equals_that_of_a_loop_over_both_grids(several: list[Case]) -> None:
+    means = {}
+    for weight in BREADTH_WEIGHTS:
+        weighted = [replace(case, breadth_weight=weight) for case in several]
+        for value in GRID:
+            scores = [evaluate(case.corpus, case.predicted(value)).strict.micro.f1 for case in weighted]
+            means[weight, value] = float(np.mean(scores))
+    best = [pair for pair, mean in means.items() if mean == max(means.values())]
+    thresholds = [value for weight, value in best if weight == best[0][0]]  # of equal weights, the smallest
+    found = best_breadth_weight([case.candidates() for case in several], GRID)
+    assert found == (thresholds[len(thresholds) // 2], best[0][0])
+
+
 @quick
 @given(cases(), st.sampled_from(GRID), st.data())
 def test_counts_of_some_documents_and_of_the_others_add_up(case: Case, threshold: float, data: st.DataObject) -> None:
@@ -176,7 +214,7 @@ def test_counts_of_some_documents_and_of_the_others_add_up(case: Case, threshold
 @quick
 @given(cases())
 def test_other_scores_give_other_thresholds(case: Case) -> None:
-    candidates = case.candidates()
+    candidates = replace(case, breadths=None).candidates()  # logits are not halved
     halved = candidates.rescored(candidates.proposals.score / 2)
     for threshold in GRID:
         assert halved.type_scores(threshold / 2) == candidates.type_scores(threshold)

@@ -94,6 +94,12 @@ def test_values_that_can_never_work_are_refused(kind: Any, name: str, value: Any
         parse_options(kind, {name: value})
 
 
+def test_the_two_ways_to_prefer_narrow_types_exclude_each_other() -> None:
+    with pytest.raises(OnomaError, match=r"'breadth_head' and 'narrow_type_weight' exclude each other.*Fix: "):
+        parse_options(BinderOptions, {"breadth_head": True, "narrow_type_weight": 0.5})
+    assert parse_options(BinderOptions, {"breadth_head": True, "narrow_type_weight": 0}).breadth_head
+
+
 @pytest.mark.parametrize(("system", "old", "new"), RENAMED)
 def test_former_names_are_refused_with_the_present_one(system: str, old: str, new: str) -> None:
     with pytest.raises(OnomaError, match=f"unknown option '{old}'; it is called '{new}' now"):

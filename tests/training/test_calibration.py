@@ -7,7 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onoma.training.calibration import calibration_error, fit_calibration
+from evaluation.test_candidates import FixedRuntime
+from onoma import Corpus, Document, EntityType
+from onoma.evaluation.candidates import EvaluationSet
+from onoma.models.config import ModelConfig
+from onoma.training.calibration import calibrate, calibration_error, fit_calibration
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
@@ -71,3 +75,23 @@ def test_calibration_error_is_the_gap_between_score_and_share() -> None:
     assert calibration_error(score, right) == pytest.approx((0.05 + 0.7 + 0.95) / 5)
     assert calibration_error(np.array([1.0, 1.0]), np.array([True, True])) == 0.0
     assert calibration_error(np.zeros(0), np.zeros(0, bool)) == 0.0
+
+
+@pytest.mark.parametrize("choose_threshold", [True, False])
+def test_broad_labels_that_are_not_reported_do_not_spoil_the_fit(choose_threshold: bool) -> None:
+    """Poets are annotated as poets alone; "person" fits them as well, with a higher score."""
+    texts = [f"{name} sang" for name in ("aa", "bb", "cc", "dd")]
+    documents = [Document.from_spans(text, [(0, 2, "poet" if text < "cc" else "person")]) for text in texts]
+    corpus = Corpus("poets", documents, (EntityType("person"), EntityType("poet")))
+    as_poet = [(0, 0, 0, 0.99), (0, 0, 1, 0.9), (1, 1, 0, 0.2), (1, 1, 1, 0.1)]
+    as_person = [(0, 0, 0, 0.95), (0, 0, 1, 0.15), (1, 1, 0, 0.96)]  # the last one is wrong, whatever is reported
+    proposals = {text: as_poet if text < "cc" else as_person for text in texts}
+    runtimes = [
+        FixedRuntime(proposals, ModelConfig("fixed"), given_breadths=breadths) for breadths in (None, (2.0, -1.0))
+    ]
+    for runtime in runtimes:
+        calibrate(runtime, [EvaluationSet(corpus, runtime)], choose_threshold=choose_threshold)
+    without, with_breadths = (runtime.config for runtime in runtimes)
+    assert without.breadth_weight == 0
+    assert with_breadths.breadth_weight == 1  # logit(0.99) - logit(0.9) is 2.4, and breadths differ by 3
+    assert with_breadths.scale > 3 * without.scale

@@ -11,6 +11,8 @@ from onoma.decoding.overlap import Overlap, resolve_overlaps
 from onoma.decoding.proposals import Integers, Proposals
 from onoma.errors import OnomaError
 
+_LEAST_SCORE = 2.0**-24  # scores are float32: nearer to 0 or 1, their logits would be infinite or mere rounding
+
 
 def decode(
     proposals: Proposals,
@@ -20,6 +22,7 @@ def decode(
     overlap: Overlap = "flat",
     several_labels: bool = False,
     catch_all: Collection[str] = (),
+    penalties: ArrayLike | None = None,
 ) -> Proposals:
     """The proposals that are reported, sorted by first word, last word and label.
 
@@ -33,6 +36,8 @@ def decode(
         overlap: "flat" (no shared words), "nested" (spans may contain each other) or "any".
         several_labels: report all labels of a span that reach their thresholds, not only the best one.
         catch_all: labels such as "miscellaneous", which rank below all others.
+        penalties: one per label. Of the labels of one span, the one with the highest logit(score) - penalty is reported
+            instead of the one with the highest score. Spans are still compared by their best scores.
 
     >>> one = Proposals(*(np.array([x]) for x in (0, 3, 3, 0, 0.9)))
     >>> decode(one, ["city"], thresholds=0.5).first.tolist(), decode(one, ["city"], thresholds=0.95).first.tolist()
@@ -45,6 +50,7 @@ def decode(
         overlap=overlap,
         several_labels=several_labels,
         catch_all=catch_all,
+        penalties=penalties,
     )
     return proposals.take(rows)
 
@@ -57,15 +63,23 @@ def decode_rows(
     overlap: Overlap = "flat",
     several_labels: bool = False,
     catch_all: Collection[str] = (),
+    penalties: ArrayLike | None = None,
 ) -> Integers:
     """The same as row numbers."""
     if thresholds is not None:
         if np.ndim(thresholds) and len(np.asarray(thresholds)) != len(labels):
             raise OnomaError(f"{len(np.asarray(thresholds))} thresholds were given for {len(labels)} labels")
         reached = np.flatnonzero(proposals.reaches(thresholds))
-        chosen = proposals.take(reached)
-        return reached[decode_rows(chosen, labels, overlap=overlap, several_labels=several_labels, catch_all=catch_all)]
-    return resolve_overlaps(
+        rows = decode_rows(
+            proposals.take(reached),
+            labels,
+            overlap=overlap,
+            several_labels=several_labels,
+            catch_all=catch_all,
+            penalties=penalties,
+        )
+        return reached[rows]
+    rows = resolve_overlaps(
         proposals.first,
         proposals.last + 1,
         proposals.type,
@@ -73,28 +87,38 @@ def decode_rows(
         overlap=overlap,
         several_labels=several_labels,
     )
+    if penalties is None or several_labels:
+        return rows
+    return _preferred_rows(proposals, rows, _preferences(proposals, labels, catch_all, penalties))
 
 
-def best_labels(proposals: Proposals, labels: Sequence[str], catch_all: Collection[str] = ()) -> Proposals:
+def _preferred_rows(proposals: Proposals, rows: Integers, preference: NDArray[np.float64]) -> Integers:
+    """Of the span of each of these rows, the row with the label that is preferred."""
+    span = _span_numbers(proposals)
+    preferred = _best_rows(span, proposals.type, preference)
+    chosen = np.zeros(int(span.max(initial=-1)) + 1, np.int64)
+    chosen[span[rows]] = rows  # for scores that are not numbers
+    chosen[span[preferred]] = preferred
+    return np.asarray(chosen[span[rows]])
+
+
+def best_labels(
+    proposals: Proposals, labels: Sequence[str], catch_all: Collection[str] = (), penalties: ArrayLike | None = None
+) -> Proposals:
     """The best label of each span, which is all that `decode` needs unless several labels are reported.
 
-    With thousands of types and low thresholds this saves most of the memory, if it is done part by part.
+    With `penalties`, these are up to two: the label with the best score, by which spans are compared, and the one that
+    is reported. With thousands of types and low thresholds this saves most of the memory, if it is done part by part.
 
     >>> rows = Proposals(*map(np.array, ([0, 0, 0], [3, 3, 4], [3, 3, 4], [0, 1, 0], [0.2, 0.9, 0.1])))
     >>> best_labels(rows, ["city", "town"]).type.tolist()
     [1, 0]
     """
-    if not len(proposals.first):
-        return proposals
-    first, widths = int(proposals.first.min()), int((proposals.last - proposals.first).max()) + 1
-    span = (proposals.first - first) * widths + proposals.last - proposals.first
-    score = ranking_scores(proposals.score, proposals.type, labels, catch_all)
-    highest = np.full(int(span.max()) + 1, -np.inf, score.dtype)
-    np.maximum.at(highest, span, score)
-    rows = np.flatnonzero(score == highest[span])
-    lowest = np.full(len(highest), len(labels), np.int64)  # of labels with equal scores, the first one
-    np.minimum.at(lowest, span[rows], proposals.type[rows])
-    return proposals.take(rows[proposals.type[rows] == lowest[span[rows]]])
+    span, kept = _span_numbers(proposals), np.zeros(len(proposals.first), np.bool_)
+    kept[_best_rows(span, proposals.type, ranking_scores(proposals.score, proposals.type, labels, catch_all))] = True
+    if penalties is not None:
+        kept[_best_rows(span, proposals.type, _preferences(proposals, labels, catch_all, penalties))] = True
+    return proposals.take(kept)
 
 
 def ranking_scores(
@@ -106,7 +130,37 @@ def ranking_scores(
     >>> ranking_scores(scores, types, ["MISC", "person"], ["misc"]).round(1).tolist()
     [-1.1, 0.4]
     """
-    if not catch_all:
-        return score
-    last = np.array([label.strip().casefold() in catch_all for label in labels], np.bool_)
-    return score - 2 * last[kind].astype(score.dtype)
+    return score - 2 * _is_catch_all(kind, labels, catch_all).astype(score.dtype) if catch_all else score
+
+
+def _preferences(
+    proposals: Proposals, labels: Sequence[str], catch_all: Collection[str], penalties: ArrayLike
+) -> NDArray[np.float64]:
+    """By what the label of a span is chosen: logit(score) - penalty, below all others for catch-all labels."""
+    score = np.clip(proposals.score.astype(np.float64), _LEAST_SCORE, 1 - _LEAST_SCORE)
+    value = np.log(score) - np.log1p(-score) - np.asarray(penalties, np.float64)[proposals.type]
+    if catch_all and len(value):
+        value -= _is_catch_all(proposals.type, labels, catch_all) * (1 + np.ptp(value))
+    return value
+
+
+def _is_catch_all(kind: Integers, labels: Sequence[str], catch_all: Collection[str]) -> NDArray[np.bool_]:
+    return np.array([label.strip().casefold() in catch_all for label in labels], np.bool_)[kind]
+
+
+def _span_numbers(proposals: Proposals) -> Integers:
+    """The same number for proposals of the same span."""
+    if not len(proposals.first):
+        return proposals.first
+    width = proposals.last - proposals.first
+    return np.asarray((proposals.first - proposals.first.min()) * (int(width.max()) + 1) + width)
+
+
+def _best_rows(span: Integers, kind: Integers, value: NDArray[np.floating]) -> Integers:
+    """The row of each span with the highest value; of labels with equal values, the first one."""
+    highest = np.full(int(span.max(initial=-1)) + 1, -np.inf, value.dtype)
+    np.maximum.at(highest, span, value)
+    rows = np.flatnonzero(value == highest[span])
+    lowest = np.full(len(highest), kind.max(initial=0), np.int64)
+    np.minimum.at(lowest, span[rows], kind[rows])
+    return np.asarray(rows[kind[rows] == lowest[span[rows]]])

@@ -17,10 +17,13 @@ from onoma.evaluation.columns import Booleans, Integers, distinct, encode
 from onoma.evaluation.scores import Scores
 from onoma.inputs.packing import PackedTexts, WindowedTexts
 from onoma.labels.parsing import parse_labels
-from onoma.systems.base import Runtime, propose
+from onoma.models.config import ModelConfig
+from onoma.systems.base import Runtime, label_penalties, propose
 
 SECTION_TOKENS = 65_536
 """Tokens between two reports of progress."""
+BREADTH_WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)
+"""Weights of breadths to choose from, for models that have them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,11 +42,18 @@ class Candidates:
     gold: Integers  # number of gold mentions of each label
     overlap: Overlap
     catch_all: Collection[str] = ()
+    breadths: NDArray[np.float32] | None = None  # of the types, if the model has them
+    breadth_weight: float = 0.0
 
     def reported(self, thresholds: ArrayLike) -> Integers:
         """The rows that are reported at thresholds (one number, or one per label) and whose label is annotated."""
         rows = decode_rows(
-            self.proposals, self.labels, thresholds=thresholds, overlap=self.overlap, catch_all=self.catch_all
+            self.proposals,
+            self.labels,
+            thresholds=thresholds,
+            overlap=self.overlap,
+            catch_all=self.catch_all,
+            penalties=label_penalties(self.breadths, self.breadth_weight),
         )
         return rows[self.known[rows]]
 
@@ -64,6 +74,13 @@ class Candidates:
 
     def of_documents(self, rows: Booleans) -> Candidates:
         """Some of the rows, which must be all rows of some documents; `gold` still counts the whole corpus."""
+        return self._take(rows)
+
+    def above(self, threshold: float) -> Candidates:
+        """The rows that reach a threshold: the same scores at this threshold and at higher ones, in less time."""
+        return self._take(self.proposals.reaches(threshold))
+
+    def _take(self, rows: Booleans) -> Candidates:
         return replace(
             self,
             proposals=self.proposals.take(rows),
@@ -118,9 +135,11 @@ class EvaluationSet:
         for windows, next_word in self.texts.sections(SECTION_TOKENS):
             parts.append(propose(self.texts, runtime, query, thresholds, self.batch_size, windows))
             on_progress(int(np.searchsorted(self.texts.packed.edges[1:], next_word, side="right")))
-        return self._candidates(Proposals.concatenate(parts), runtime.config.catch_all)
+        return self._candidates(Proposals.concatenate(parts), runtime.config, runtime.breadths(query))
 
-    def _candidates(self, proposals: Proposals, catch_all: Collection[str]) -> Candidates:
+    def _candidates(
+        self, proposals: Proposals, config: ModelConfig, breadths: NDArray[np.float32] | None
+    ) -> Candidates:
         packed = self.texts.packed
         document = packed.text_of(proposals.first)
         start, end = packed.words[proposals.first, 0], packed.words[proposals.last, 1]
@@ -134,7 +153,9 @@ class EvaluationSet:
             self._annotated[document, proposals.type],
             np.bincount(self._gold[3][rows], minlength=len(self.labels)),
             self.overlap,
-            catch_all,
+            config.catch_all,
+            breadths,
+            config.breadth_weight,
         )
 
     def evaluate(self, runtime: Runtime) -> dict[str, float]:
@@ -149,8 +170,16 @@ def as_percent(scores: Scores) -> dict[str, float]:
 
 
 def mean_scores(sets: Sequence[EvaluationSet], runtime: Runtime) -> dict[str, float]:
-    """The mean scores over all sets, and the F1 of each set if there are several."""
-    each = [one.evaluate(runtime) for one in sets]
+    """The mean scores of a model at its own threshold over all sets, and the F1 of each set if there are several."""
+    threshold = runtime.config.threshold
+    return mean_of_candidates(sets, [one.candidates(runtime, threshold) for one in sets], threshold)
+
+
+def mean_of_candidates(
+    sets: Sequence[EvaluationSet], candidates: Sequence[Candidates], threshold: float
+) -> dict[str, float]:
+    """The same for the candidates of each set."""
+    each = [as_percent(one.scores(threshold)) for one in candidates]
     mean = {name: float(np.mean([scores[name] for scores in each])) for name in ("precision", "recall", "f1")}
     if len(sets) == 1:
         return mean
@@ -159,9 +188,28 @@ def mean_scores(sets: Sequence[EvaluationSet], runtime: Runtime) -> dict[str, fl
 
 def best_threshold(candidates: Sequence[Candidates], grid: Sequence[float]) -> float:
     """The threshold of a grid with the best mean F1 over corpora; of equally good ones, the one in the middle."""
+    return _best_threshold(candidates, grid)[0]
+
+
+def best_breadth_weight(candidates: Sequence[Candidates], grid: Sequence[float]) -> tuple[float, float]:
+    """The threshold of a grid and the weight of breadths with the best mean F1 over corpora, chosen together.
+
+    Of equally good weights, it is the smallest one.
+    """
+    candidates = [one.above(min(grid)) for one in candidates]
+    found = {}
+    for weight in BREADTH_WEIGHTS:
+        weighted = [replace(one, breadth_weight=weight) for one in candidates]
+        found[weight] = _best_threshold(weighted, grid)
+    best = max(BREADTH_WEIGHTS, key=lambda weight: found[weight][1])
+    return found[best][0], best
+
+
+def _best_threshold(candidates: Sequence[Candidates], grid: Sequence[float]) -> tuple[float, float]:
+    """A threshold and its mean F1."""
     means = [float(np.mean([one.scores(value).f1 for one in candidates])) for value in grid]
     best = [value for value, mean in zip(grid, means, strict=True) if mean == max(means)]
-    return float(best[len(best) // 2])
+    return float(best[len(best) // 2]), max(means)
 
 
 def usual_overlap(corpus: Corpus) -> Overlap:

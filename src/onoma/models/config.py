@@ -48,6 +48,7 @@ class ModelConfig:
     thresholds: dict[str, float] = field(default_factory=dict)  # tuned ones, by type name
     scale: float = 1.0
     bias: float = 0.0
+    breadth_weight: float = 0.0  # of the breadths of types, by which one of the labels of a span is chosen
     calibration_error: float | None = None  # expected calibration error on the data of the fit
     types: dict[str, str] = field(default_factory=dict)  # name -> description of the types it was trained on
     catch_all: tuple[str, ...] = ()  # labels such as "miscellaneous", in lower case, which rank below all others
@@ -191,6 +192,7 @@ _FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "thresholds": (lambda value: _is_dict(value, _is_share), "numbers between 0 and 1 by type"),
     "scale": (lambda value: _is_number(value) and value > 0, "a number above 0"),
     "bias": (_is_number, "a number"),
+    "breadth_weight": (lambda value: _is_number(value) and value >= 0, "a number of at least 0"),
     "calibration_error": (lambda value: value is None or _is_number(value), "a number or null"),
     "types": (lambda value: _is_dict(value, lambda one: isinstance(one, str)), "descriptions by type"),
     "catch_all": (_is_strings, "a list of labels"),

@@ -59,7 +59,13 @@ class OnnxRuntime(ABC):
         batch = collate(
             np.full(length, last, np.int32), np.arange(length + 1), one, end, self.tokenizer, [""], [_NO_OFFSETS]
         )
-        self.propose(batch, self.encode_types([asked]), 1.0)
+        query = self.encode_types([asked])
+        self.breadths(query)
+        self.propose(batch, query, 1.0)
+
+    def breadths(self, query: Any) -> Floats | None:
+        """All labels count alike."""
+        return None
 
     def max_batch_tokens(self, query: Any) -> int:
         """How many tokens a batch should have at most."""

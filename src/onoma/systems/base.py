@@ -74,6 +74,9 @@ class Runtime(Protocol):
         `examples` are texts with marked mentions of each type; an error if there are some and the system takes none.
         """
 
+    def breadths(self, query: Query) -> NDArray[np.float32] | None:
+        """How broad each type of a query is, to choose between labels of one span; None: all labels count alike."""
+
     def max_batch_tokens(self, query: Query) -> int:
         """How many tokens a batch should have at most, padding included."""
 
@@ -146,6 +149,11 @@ def propose(
         texts.lengths()[rows], batch_size, runtime.max_batch_tokens(query), workers=runtime.workers
     )
     return Proposals.concatenate(runtime.map(run, batches))
+
+
+def label_penalties(breadths: NDArray[np.float32] | None, weight: float) -> NDArray[np.float32] | None:
+    """What `decode` subtracts from the logits of labels: weight · breadth; None if that has no effect."""
+    return None if breadths is None or not weight else np.asarray(weight * breadths, np.float32)
 
 
 def refuse_examples(examples: Sequence[Sequence[MarkedText]], config: ModelConfig) -> None:

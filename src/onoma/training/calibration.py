@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onoma.evaluation.candidates import EvaluationSet, best_threshold
+from onoma.evaluation.candidates import Candidates, EvaluationSet, best_breadth_weight, best_threshold
+from onoma.evaluation.columns import Integers
 from onoma.systems.base import scores_of
 
 SCORE_GRID = [round(0.02 * step, 2) for step in range(3, 48)]
@@ -24,28 +25,58 @@ def calibrate(
     """Fit the score of a runtime's model to the probability of being right, and set the default threshold.
 
     The default threshold is the score of a margin of 0, which is the paper's own decision, or with `choose_threshold`
-    the one with the best mean F1 on the development data. Proposals with a score below `floor` are not used.
+    the one with the best mean F1 on the development data. The weight of breadths, if the model has them, is chosen with
+    it: before the fit, which depends on what is reported, and again for the new scores. Proposals with a score below
+    `floor` are not used.
     """
+    config = runtime.config
     if floor is None:
-        floor = float(scores_of(np.array([LOWEST_MARGIN], np.float32), runtime.config)[0])
+        floor = float(scores_of(np.array([LOWEST_MARGIN], np.float32), config)[0])
     found = [one.candidates(runtime, floor) for one in sets]
-    rows = [one.reported(0.0) for one in found]
+    rows = _fitted_rows(found, SCORE_GRID if choose_threshold else [config.threshold])
     score = np.concatenate([one.proposals.score[chosen] for one, chosen in zip(found, rows, strict=True)])
     right = np.concatenate([one.correct[chosen] for one, chosen in zip(found, rows, strict=True)])
     if not right.any() or right.all():
         return
-    margin = (np.log(score) - np.log1p(-np.minimum(score, 1 - 1e-7)) - runtime.config.bias) / runtime.config.scale
+    margin = (np.log(score) - np.log1p(-np.minimum(score, 1 - 1e-7)) - config.bias) / config.scale
     scale, bias = fit_calibration(margin, right)
-    config = replace(runtime.config, scale=scale, bias=bias)
+    config = replace(config, scale=scale, bias=bias)
     calibrated = scores_of(margin.astype(np.float32), config)
     runtime.config = replace(
         config,
         threshold=float(scores_of(np.zeros(1, np.float32), config)[0]),
         calibration_error=round(calibration_error(calibrated, right), 4),
     )
-    if choose_threshold:
-        candidates = [one.candidates(runtime, SCORE_GRID[0]) for one in sets]
-        runtime.config = replace(runtime.config, threshold=best_threshold(candidates, SCORE_GRID))
+    if choose_threshold or found[0].breadths is not None:
+        _choose_threshold(runtime, sets, SCORE_GRID if choose_threshold else [runtime.config.threshold])
+
+
+def _choose_threshold(runtime: Any, sets: Sequence[EvaluationSet], grid: Sequence[float]) -> None:
+    """Set the best threshold of a grid, and with it the best weight of breadths if the model has them."""
+    candidates = [one.candidates(runtime, grid[0]) for one in sets]
+    if candidates[0].breadths is None:
+        runtime.config = replace(runtime.config, threshold=best_threshold(candidates, grid))
+    else:
+        threshold, weight = best_breadth_weight(candidates, grid)
+        runtime.config = replace(runtime.config, threshold=threshold, breadth_weight=weight)
+
+
+def _fitted_rows(candidates: Sequence[Candidates], grid: Sequence[float]) -> list[Integers]:
+    """The rows of each corpus whose scores are fitted: one for each span that overlaps no better one.
+
+    With breadths, it has the label that is reported at the best threshold of a grid, or the best label of a span that
+    does not reach it: there, narrow labels with very low scores would be preferred to broad ones that are right.
+    """
+    rows = [replace(one, breadth_weight=0.0).reported(0.0) for one in candidates]
+    if candidates[0].breadths is None:
+        return rows
+    threshold, weight = best_breadth_weight(candidates, grid)
+    return [
+        np.concatenate(
+            [replace(one, breadth_weight=weight).reported(threshold), own[one.proposals.score[own] < threshold]]
+        )
+        for one, own in zip(candidates, rows, strict=True)
+    ]
 
 
 def fit_calibration(margin: NDArray[np.floating], right: NDArray[np.bool_], steps: int = 50) -> tuple[float, float]:

@@ -46,7 +46,7 @@ Strict precision, recall and F1 by character offsets, in percent. {_choice(metri
 {metrics["steps"]} steps, best at step {metrics["best_step"]}; {metrics["examples"]["windows"]} windows with
 {metrics["examples"]["mentions"]} mentions; seed {recipe.seed}; {metrics["train_seconds"]:.0f} s on {metrics["device"]}.
 Scores are calibrated {_calibration(recipe)} (sigmoid with scale {config.scale:.3f} and bias {config.bias:.3f}); the
-default threshold is {config.threshold:.3f}.{labels}
+default threshold is {config.threshold:.3f}.{_breadths(config)}{labels}
 
 ## Limits
 Texts and types that differ from those of its training data are recognised less well. The licences of the corpora
@@ -54,6 +54,13 @@ named above may apply to the weights.
 """
     with atomic_write(folder / CARD_FILE) as file:
         file.write(text)
+
+
+def _breadths(config: ModelConfig) -> str:
+    """A sentence on the choice between labels, if breadths have a part in it."""
+    if not config.breadth_weight:
+        return ""
+    return f" Of the labels of one span, narrow ones are preferred (weight of breadths {config.breadth_weight:g})."
 
 
 def _choice(metrics: dict[str, Any]) -> str:

@@ -246,6 +246,16 @@ def test_a_batch_has_the_type_pairs_of_its_mentions(tokenizer: WordTokenizer) ->
         assert len(narrow(wide)["type_pairs"]) == rows
 
 
+def test_a_breadth_head_learns_from_each_pair_of_types_once(tokenizer: WordTokenizer) -> None:
+    texts = ["[person|[band|Tom]] met [person|[band|Ann]] .", "[city|[person|Oslo]] sang .", "[city|Rome] sang ."]
+    windows = _examples(Corpus("tiny", [document(text) for text in texts], TYPES), tokenizer)
+    with_head = collator(tokenizer, breadths=np.array([1, 2, 9]), options=BinderOptions(breadth_head=True))
+    batch = with_head(windows)
+    assert batch["breadth_pairs"].tolist() == [[0, 2], [1, 2]]  # band and person, city and person
+    assert "type_pairs" not in batch
+    assert with_head(windows[2:])["breadth_pairs"].shape == (0, 2)
+
+
 def test_type_pairs_refer_to_the_types_of_the_batch(tokenizer: WordTokenizer) -> None:
     windows = _examples(Corpus("tiny", [document("[city|[person|Rome]] sang .")], MANY), tokenizer)
     breadths = 2 ** np.arange(len(MANY))  # each type is broader than the one before

@@ -15,7 +15,7 @@ from transformers import BertConfig, BertModel
 
 from onoma.inputs.batches import pad_rows
 from onoma.inputs.tokenizer import WordTokenIds
-from onoma.systems.binder.model import Binder, Similarities
+from onoma.systems.binder.model import BREADTH_LOSS_WEIGHT, Binder, Similarities
 from onoma.systems.binder.options import BinderOptions
 from onoma.systems.blocks.negatives import counted_spans
 from tiny_batches import batch_of, random_tokens
@@ -154,6 +154,7 @@ def loss_of(
     gold: list[tuple[int, int, int, int]],
     known: list[list[bool]],
     type_pairs: Tensor | None = None,
+    breadth_pairs: Tensor | None = None,
 ) -> Tensor:
     """The loss that `forward` returns, as in training."""
     batch = batch_of(tokens)
@@ -162,7 +163,17 @@ def loss_of(
     rows = (torch.from_numpy(x) for x in arrays)
     numbers = torch.arange(len(TYPE_TOKENS))
     places = torch.tensor(gold, dtype=torch.int64).reshape(-1, 4)
-    loss: Tensor = model(*rows, places, torch.tensor(known), ids, mask, numbers, type_pairs=type_pairs)["loss"]
+    outputs = model(
+        *rows,
+        places,
+        torch.tensor(known),
+        ids,
+        mask,
+        numbers,
+        type_pairs=type_pairs,
+        breadth_pairs=breadth_pairs,
+    )
+    loss: Tensor = outputs["loss"]
     return loss
 
 
@@ -231,6 +242,33 @@ def test_the_narrow_type_loss_compares_the_margins_of_a_mention(thresholds: Any,
     more = loss_of(model, tokens, GOLD, KNOWN, pairs) - loss_of(model, tokens, GOLD, KNOWN)
     assert float(more) == pytest.approx(0.3 * np.mean(terms), rel=1e-3)
     assert float(model.narrow_type_loss(sims, pairs[:0])) == 0.0
+
+
+@pytest.mark.parametrize("options", VARIANTS, ids=str)
+def test_the_breadth_head_learns_from_pairs_and_leaves_all_other_weights_alone(options: dict[str, Any]) -> None:
+    plain, model = make_model(**options), make_model(breadth_head=True, **options)
+    assert plain.state_dict().keys() | {"breadth_head.weight"} == model.state_dict().keys()
+    assert all(torch.equal(weight, model.state_dict()[name]) for name, weight in plain.state_dict().items())
+    torch.nn.init.normal_(model.breadth_head.weight)
+    pairs = torch.tensor([[0, 1], [2, 1]])
+    ids, mask = type_inputs(model)
+    pooled = model.pool_types(ids, mask).detach().double().numpy()
+    unit = pooled / np.linalg.norm(pooled, axis=1, keepdims=True) * pooled.shape[1] ** 0.5
+    breadths = unit @ model.breadth_head.weight.detach().double().numpy()[0]
+    expected = np.mean([math.log(1 + math.exp(breadths[narrow] - breadths[broad])) for narrow, broad in pairs.tolist()])
+    with_pairs, without = (
+        loss_of(model, windows(), GOLD, KNOWN, breadth_pairs=pairs),
+        loss_of(plain, windows(), GOLD, KNOWN),
+    )
+    assert float((with_pairs - without).detach()) == pytest.approx(BREADTH_LOSS_WEIGHT * expected, abs=1e-5)
+    with_pairs.backward()
+    without.backward()
+    assert model.breadth_head.weight.grad is not None
+    assert model.breadth_head.weight.grad.norm() > 0
+    gradients = {name: weight.grad for name, weight in model.named_parameters()}
+    for name, weight in plain.named_parameters():
+        other = gradients[name]
+        assert (weight.grad is None and other is None) or torch.equal(weight.grad, other), name
 
 
 def slow_margin(model: Binder, tokens: WordTokenIds, kind: int, first: int, last: int) -> float:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from onoma.systems.blocks.losses import (
+    breadth_loss,
     contrastive_loss,
     focal_loss,
     narrow_type_loss,
@@ -191,6 +192,31 @@ def test_only_the_narrow_type_has_a_gradient() -> None:
     assert float(narrow.grad[0]) < -0.4  # a higher margin would make the loss smaller
     assert float(narrow.grad[1]) == pytest.approx(0.0, abs=1e-6)  # it fits much better already
     assert broad.grad is None
+
+
+@given(
+    st.lists(st.floats(-9, 9), min_size=4, max_size=4),
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1),
+)
+def test_breadth_loss_is_the_formula_of_its_docstring(values: list[float], pairs: list[tuple[int, int]]) -> None:
+    found = breadth_loss(torch.tensor(values, dtype=torch.float64), torch.tensor(pairs))
+    terms = [math.log(1 + math.exp(values[narrow] - values[broad])) for narrow, broad in pairs]
+    assert float(found) == pytest.approx(sum(terms) / len(terms), abs=1e-8)
+
+
+def test_only_types_that_share_mentions_have_a_breadth_gradient() -> None:
+    breadths = torch.zeros(4, requires_grad=True)
+    breadth_loss(breadths, torch.tensor([[0, 2]])).backward()
+    assert breadths.grad is not None
+    assert breadths.grad.tolist() == [0.5, 0.0, -0.5, 0.0]  # the narrow type falls, the broad one rises
+
+
+def test_breadth_loss_without_pairs_is_zero() -> None:
+    breadths = torch.ones(3, requires_grad=True)
+    loss = breadth_loss(breadths, torch.zeros((0, 2), dtype=torch.int64))
+    loss.backward()
+    assert breadths.grad is not None
+    assert (float(loss.detach()), breadths.grad.tolist()) == (0.0, [0.0] * 3)
 
 
 def test_narrow_type_loss_without_pairs_is_zero() -> None:

@@ -48,7 +48,7 @@ class BinderCollator:
         prototypes: Prototypes | None = None,
         breadths: Integers | None = None,
     ) -> None:
-        """`breadths` of types (from `type_breadths`) are needed for `options.narrow_type_weight`.
+        """`breadths` of types (from `type_breadths`) are needed for `narrow_type_weight` and `breadth_head`.
 
         A batch also asks for `nonsense_types` names that have no mention anywhere.
         """
@@ -91,8 +91,11 @@ class BinderCollator:
             arrays["type_places"] = np.array(places)
         if self.breadths is not None:
             pairs = narrow_broad_pairs(gold, self.breadths[types])
-            widths = self.options.max_train_width or batch.first.shape[1]
-            arrays["type_pairs"] = pairs[pairs[:, 2] - pairs[:, 1] < widths]
+            if self.options.breadth_head:
+                arrays["breadth_pairs"] = np.unique(pairs[:, 3:], axis=0)
+            else:
+                widths = self.options.max_train_width or batch.first.shape[1]
+                arrays["type_pairs"] = pairs[pairs[:, 2] - pairs[:, 1] < widths]
         return arrays
 
     def _type_inputs(

@@ -24,8 +24,8 @@ def export_binder(model: Binder, folder: Path, *, int8: bool = False) -> None:
     model.onnx reads texts, the tokens of their words, and rows of types. Its outputs are `matching.Parts` and the
     similarities of [CLS] (`anchor`), with joint inference also those of starts and ends, so that all products are
     computed in the graph. Constant outputs are `widths` (d of each width) and global `thresholds` (3, types).
-    `encoded` are rows of types, e^B, e^Q and e scaled by 1/τ: of the texts that are read (an output of types.onnx if
-    there is one), or of all types if these are atomic.
+    `encoded` are rows of types, e^B, e^Q and e scaled by 1/τ, and b if there is a breadth head: of the texts that are
+    read (an output of types.onnx if there is one), or of all types if these are atomic.
     """
     if model.options.types == "prototype":
         raise OnomaError(
@@ -38,7 +38,7 @@ def export_binder(model: Binder, folder: Path, *, int8: bool = False) -> None:
     if model.options.thresholds == "global":
         outputs["thresholds"] = graph.constant(array(model.global_thresholds))
     if model.options.types == "atomic":
-        outputs["encoded"] = graph.constant(array(torch.cat(model.type_vectors(model.atoms.weight), dim=-1)))
+        outputs["encoded"] = graph.constant(array(model.type_rows(model.atoms.weight)))
     elif model.own_type_encoder is None:
         outputs["encoded"] = _type_side(graph, states, model)
     else:
@@ -112,7 +112,7 @@ def _columns(graph: GraphWriter, x: str, start: int, size: int) -> str:
 
 
 def _type_side(graph: GraphWriter, states: str, model: Binder) -> str:
-    """e^B, e^Q and e in one row."""
+    """e^B, e^Q and e in one row, and b behind them if there is a breadth head."""
     pooled = mean_state(graph, states) if model.options.pooling == "mean" else first_state(graph, states)
     names = ("span",) * 3 if model.options.shared_linear else ("start", "end", "span")
     heads: Any = model.type_heads
@@ -121,4 +121,7 @@ def _type_side(graph: GraphWriter, states: str, model: Binder) -> str:
         graph.node("Mul", graph.l2_normalize(head(graph, pooled, heads[name])), graph.constant(array(scale)))
         for name, scale in zip(names, scales, strict=True)
     ]
+    if model.options.breadth_head:
+        size = graph.constant(np.sqrt(model.breadth_head.in_features))
+        vectors.append(head(graph, graph.node("Mul", graph.l2_normalize(pooled), size), model.breadth_head))
     return graph.node("Concat", *vectors, axis=-1)

@@ -23,8 +23,12 @@ from torch import Tensor, nn
 from onoma.systems.binder.options import BinderOptions
 from onoma.systems.blocks.cuda_graphs import GraphedFunction
 from onoma.systems.blocks.encoders import encoder_function, mean_pool
-from onoma.systems.blocks.losses import contrastive_loss, focal_loss, narrow_type_loss
+from onoma.systems.blocks.losses import breadth_loss, contrastive_loss, focal_loss, narrow_type_loss
 from onoma.systems.blocks.negatives import counted_spans
+
+BREADTH_LOSS_WEIGHT = 0.1
+"""Adam learns the same with any weight; a small one keeps the gradient small, so that the clipping of all gradients
+together does not depend on it."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -109,6 +113,10 @@ class Binder(nn.Module):
             self.atoms = nn.Embedding(type_count, hidden)
         if options.thresholds == "global":
             self.global_thresholds = nn.Parameter(torch.zeros(3, type_count))
+        if options.breadth_head:
+            # only differences of breadths matter; no random numbers are drawn, so that the rest stays as it is without
+            self.breadth_head: nn.Linear = nn.utils.skip_init(nn.Linear, hidden, 1, bias=False)  # type: ignore[no-untyped-call]
+            nn.init.zeros_(self.breadth_head.weight)
         self.dropout = nn.Dropout(0.1)
 
     def forward(
@@ -125,16 +133,20 @@ class Binder(nn.Module):
         type_numbers: Tensor,
         type_places: Tensor | None = None,
         type_pairs: Tensor | None = None,
+        breadth_pairs: Tensor | None = None,
         masked: Tensor | None = None,
     ) -> dict[str, Tensor]:
         """The loss of a training batch, as `BinderCollator` builds it."""
         text = self.encode_text(ids, mask, first, last)
-        types = self.encode_types(type_ids, type_mask, type_places)
+        pooled = self.pool_types(type_ids, type_mask, type_places)
+        types = self.type_vectors(pooled)
         widths = self.options.max_train_width or first.shape[1]
         sims = self.similarities(text, types, widths, type_numbers)
         loss = self.loss(sims, words, gold, known, masked)
         if type_pairs is not None:
             loss = loss + self.options.narrow_type_weight * self.narrow_type_loss(sims, type_pairs)
+        if breadth_pairs is not None:
+            loss = loss + BREADTH_LOSS_WEIGHT * breadth_loss(self.breadths(pooled), breadth_pairs)
         return {"loss": loss}
 
     @property
@@ -169,7 +181,11 @@ class Binder(nn.Module):
         return self.text_heads["left"](first_states.float()), self.text_heads["right"](last_states.float())
 
     def encode_types(self, ids: Tensor, mask: Tensor, places: Tensor | None = None) -> TypeVectors:
-        """Equations 1 and 2. `places` are the marked tokens of prototypical instances.
+        """Equations 1 and 2, for the arguments of `pool_types`."""
+        return self.type_vectors(self.pool_types(ids, mask, places))
+
+    def pool_types(self, ids: Tensor, mask: Tensor, places: Tensor | None = None) -> Tensor:
+        """The pooled state of each type (types, hidden). `places` are the marked tokens of prototypical instances.
 
         For atomic types, `ids` are the numbers of the types.
         """
@@ -181,7 +197,8 @@ class Binder(nn.Module):
                 pooled = states[torch.arange(len(states), device=states.device), places]
             else:
                 pooled = mean_pool(states, mask) if self.options.pooling == "mean" else states[:, 0]
-        return self.type_vectors(self.dropout(pooled))
+        dropped: Tensor = self.dropout(pooled)
+        return dropped
 
     def type_vectors(self, pooled: Tensor) -> TypeVectors:
         """Linear layers on the pooled states, scaled by the learned 1/τ."""
@@ -189,6 +206,20 @@ class Binder(nn.Module):
         names = ("span",) * 3 if self.options.shared_linear else ("start", "end", "span")
         vectors = [F.normalize(self.type_heads[name](pooled).float(), dim=-1) for name in names]
         return TypeVectors(*(vector * scale[i] for i, vector in enumerate(vectors)))
+
+    @in_float32
+    def breadths(self, pooled: Tensor) -> Tensor:
+        """b of each type (types,), from its pooled state, which gets no gradient."""
+        unit = F.normalize(pooled.detach().float(), dim=-1)
+        breadth: Tensor = self.breadth_head(unit * pooled.shape[-1] ** 0.5)
+        return breadth.squeeze(-1)
+
+    def type_rows(self, pooled: Tensor) -> Tensor:
+        """e^B, e^Q and e of each type in one row, and b behind them if there is a breadth head."""
+        columns = [*self.type_vectors(pooled)]
+        if self.options.breadth_head:
+            columns.append(self.breadths(pooled)[:, None])
+        return torch.cat(columns, dim=-1)
 
     def similarity_scales(self) -> Tensor:
         """1/τ of starts, ends and spans, the largest similarities that there can be."""

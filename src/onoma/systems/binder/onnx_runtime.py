@@ -18,6 +18,7 @@ from onoma.onnx.session import OnnxSession
 from onoma.systems.base import RuntimeSettings, margin_of, scores_of
 from onoma.systems.binder.matching import IMPOSSIBLE, Floats, Integers, Parts, match
 from onoma.systems.binder.options import RENAMED, BinderOptions
+from onoma.systems.binder.rows import breadth_column, with_offset
 from onoma.systems.binder.teaching import SpanParts, teach_rows
 from onoma.systems.options import parse_options
 
@@ -63,7 +64,10 @@ class OnnxBinder(OnnxRuntime):
         return entity_type.as_text() if self.options.types == "description" else entity_type.name
 
     def encode_types(self, types: Sequence[EntityType]) -> Floats:
-        """e^B, e^Q, e and offset (0) of each type in one row, followed by its thresholds if they are global."""
+        """e^B, e^Q, e and offset (0) of each type in one row.
+
+        They are followed by b if the model has a breadth head, and by the thresholds of the type if these are global.
+        """
         numbers = [self.type_numbers.get(one.name, -1) for one in types]
         if self.atoms is not None:
             rows = self.atoms[numbers]
@@ -72,8 +76,8 @@ class OnnxBinder(OnnxRuntime):
             rows = self.encode_texts(
                 texts, lambda *tokens: self._run_without_words(self.type_encoder, "encoded", *tokens)
             )
-        columns = [rows, np.zeros((len(types), 1), np.float32)]
-        return np.concatenate(columns if self.thresholds is None else [*columns, self.thresholds.T[numbers]], axis=1)
+        rows = with_offset(rows, self.options)
+        return rows if self.thresholds is None else np.concatenate([rows, self.thresholds.T[numbers]], axis=1)
 
     def ask(self, types: Sequence[EntityType], examples: Sequence[Sequence[MarkedText]] = ()) -> Floats:
         """One row per type, corrected by its examples if there are some."""
@@ -92,6 +96,10 @@ class OnnxBinder(OnnxRuntime):
     def global_thresholds(self, rows: Floats) -> Floats:
         """The thresholds of spans that do not depend on the text."""
         return rows[:, -1] if self.options.thresholds == "global" else np.zeros(len(rows), np.float32)
+
+    def breadths(self, query: Floats) -> Floats | None:
+        """b of each type, if the model has a breadth head."""
+        return breadth_column(query, self.options)
 
     def max_batch_tokens(self, query: Floats) -> int:
         """With many types batches are smaller, to bound the memory of their products."""

@@ -42,6 +42,7 @@ class BinderOptions:
     objective: Literal["contrast", "sigmoid"] = "contrast"  # sigmoid (ours): a binary decision per span and type
     gamma: float = 2.0  # of the focal loss, for the sigmoid objective
     narrow_type_weight: float = 0.0  # of the loss by which the narrower of two types of a mention fits better (ours)
+    breadth_head: bool = False  # a breadth per type, which chooses between the labels of one span (ours)
     threshold_loss: Literal["annotated", "present"] = "annotated"  # for which types of a window thresholds are learned
     negative_sampling: NegativeSampling = "none"  # which unlabelled spans are negatives (ours)
     negative_rate: float = 0.35  # sampled negatives per word
@@ -57,3 +58,9 @@ class BinderOptions:
         if min(self.loss_weights) < 0 or not sum(self.loss_weights):
             weights = list(self.loss_weights)
             raise OnomaError(f"option 'loss_weights' must be three weights of at least 0, not all 0, got {weights}")
+        if self.breadth_head and self.narrow_type_weight:
+            raise OnomaError(
+                "options 'breadth_head' and 'narrow_type_weight' exclude each other: both prefer narrow types, the "
+                "first by the choice between labels, the second by scores. Fix: leave out one of them, or set "
+                "'narrow_type_weight' to 0"
+            )

@@ -54,14 +54,16 @@ def _restore_text_heads(graph: GraphReader, model: Binder) -> None:
 
 
 def _restore_type_heads(graph: GraphReader, model: Binder) -> None:
-    """Linear layers and the learned 1/τ."""
+    """Linear layers and the learned 1/τ; a breadth head that the graph does not have starts untrained."""
     heads: Any = model.type_heads
     names = ("span",) * 3 if model.options.shared_linear else ("start", "end", "span")
     parts = graph.inputs(graph.source("encoded", "Identity"), "Concat")
-    for place, (name, part) in enumerate(zip(names, parts, strict=True)):
+    for place, (name, part) in enumerate(zip(names, parts[:3], strict=True)):
         unit, scale = graph.inputs(part, "Mul")
         _fill(heads[name], graph.head(graph.source(unit, "LpNormalization")))
         model.log_scale[place] = float(np.log(graph.required(scale)))
+    if model.options.breadth_head and len(parts) > 3:
+        _fill(model.breadth_head, graph.head(parts[3]))
 
 
 def _restore_widths(vectors: Floats, model: Binder) -> None:

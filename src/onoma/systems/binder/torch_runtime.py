@@ -25,6 +25,7 @@ from onoma.systems.base import RuntimeSettings, margin_of
 from onoma.systems.binder.model import Binder, SpanKeys, TypeVectors, span_margins
 from onoma.systems.binder.options import PROTOTYPES_FILE, BinderOptions
 from onoma.systems.binder.prototypes import Instance
+from onoma.systems.binder.rows import breadth_column, with_offset
 from onoma.systems.binder.teaching import SpanParts, teach_rows
 from onoma.systems.blocks.torch_runtime import TorchRuntime
 
@@ -86,7 +87,10 @@ class TorchBinder(TorchRuntime):
 
     @torch.inference_mode()
     def encode_types(self, types: Sequence[EntityType]) -> NDArray[np.float32]:
-        """e^B, e^Q, e, offset (0) and number of each type in one row; -1 if the model does not know it by number."""
+        """e^B, e^Q, e, offset (0), b and number of each type in one row; -1 if the model does not know it by number.
+
+        b is there if the model has a breadth head.
+        """
         self.eval()
         if self.model.options.types == "prototype":
             return self._encode_prototypes(types)
@@ -94,10 +98,10 @@ class TorchBinder(TorchRuntime):
         for start in range(0, len(types), _TYPES_AT_ONCE):
             ids, mask = self._type_inputs(types[start : start + _TYPES_AT_ONCE])
             with self.autocast():
-                vectors = self.model.encode_types(ids, mask)
-            rows.append(torch.cat(vectors, dim=-1).float().cpu().numpy())
+                encoded = self.model.type_rows(self.model.pool_types(ids, mask))
+            rows.append(encoded.float().cpu().numpy())
         numbers = [self.type_numbers.get(one.name, -1) for one in types]
-        return _with_numbers(np.concatenate(rows), numbers)
+        return self._with_numbers(np.concatenate(rows), numbers)
 
     def ask(self, types: Sequence[EntityType], examples: Sequence[Sequence[MarkedText]] = ()) -> NDArray[np.float32]:
         """One row per type, corrected by its examples if there are some."""
@@ -146,11 +150,22 @@ class TorchBinder(TorchRuntime):
         ids, mask = pad_rows([tokens for tokens, _ in instances], self.tokenizer.pad)
         places = np.array([place for _, place in instances])
         with self.autocast():
-            vectors = self.model.encode_types(*(torch.as_tensor(x, device=self.device) for x in (ids, mask, places)))
-        means = [part.view(len(types), -1, part.shape[-1]).mean(1) for part in vectors]
-        scaled = [F.normalize(mean, dim=-1) * part[0].norm() for mean, part in zip(means, vectors, strict=True)]
-        rows = torch.cat(scaled, dim=-1).float().cpu().numpy()
-        return _with_numbers(rows, numbers)
+            pooled = self.model.pool_types(*(torch.as_tensor(x, device=self.device) for x in (ids, mask, places)))
+            encoded = self.model.type_rows(pooled)
+        means = encoded.view(len(types), -1, encoded.shape[-1]).mean(1)
+        vectors = means[:, : 3 * self.options.vector_size].chunk(3, dim=-1)
+        lengths = self.model.similarity_scales()
+        scaled = [F.normalize(mean, dim=-1) * length for mean, length in zip(vectors, lengths, strict=True)]
+        rows = torch.cat([*scaled, means[:, 3 * self.options.vector_size :]], dim=-1).float().cpu().numpy()
+        return self._with_numbers(rows, numbers)
+
+    def _with_numbers(self, rows: NDArray[np.float32], numbers: Sequence[int]) -> NDArray[np.float32]:
+        """Rows of types with two more columns: an offset of 0 behind the vectors, and the numbers at the end."""
+        return np.concatenate([with_offset(rows, self.options), np.array(numbers, np.float32)[:, None]], axis=1)
+
+    def breadths(self, query: NDArray[np.float32]) -> NDArray[np.float32] | None:
+        """b of each type, if the model has a breadth head."""
+        return breadth_column(query, self.options)
 
     @torch.inference_mode()
     def propose(self, batch: Batch, query: NDArray[np.float32], floor: float) -> Proposals:
@@ -196,9 +211,3 @@ class TorchBinder(TorchRuntime):
             keys = self.model.span_keys(vectors.span, self.model.options.max_width)
             types = self._last_query = _DeviceQuery(query, vectors, keys, offset, numbers)
         return types
-
-
-def _with_numbers(rows: NDArray[np.float32], numbers: Sequence[int]) -> NDArray[np.float32]:
-    """Rows of types with two more columns: an offset of 0, and their numbers."""
-    columns = np.stack([np.zeros(len(rows)), np.array(numbers)], axis=1)
-    return np.concatenate([rows, columns.astype(np.float32)], axis=1)

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from onoma.entities import EntityType
-from onoma.evaluation.candidates import Candidates, EvaluationSet, best_threshold, mean_scores
+from onoma.evaluation.candidates import (
+    Candidates,
+    EvaluationSet,
+    best_breadth_weight,
+    best_threshold,
+    mean_of_candidates,
+    mean_scores,
+)
 from onoma.inputs.tokenizer import WordTokenizer
 from onoma.models.config import ModelConfig
 from onoma.systems.binder.collator import BinderCollator, type_breadths
@@ -57,6 +65,7 @@ class BinderTraining:
         if options.types == "prototype":
             prototypes = Prototypes(data.examples, len(data.types), runtime.tokenizer)
             runtime.prototypes = prototypes.sample(recipe.seed)
+        needs_breadths = options.breadth_head or options.narrow_type_weight
         collator = BinderCollator(
             data.types,
             runtime.tokenizer,
@@ -68,16 +77,11 @@ class BinderTraining:
             nonsense_types=recipe.data.nonsense_types,
             seed=recipe.seed,
             prototypes=prototypes,
-            breadths=type_breadths(data.examples, len(data.types)) if options.narrow_type_weight else None,
+            breadths=type_breadths(data.examples, len(data.types)) if needs_breadths else None,
         )
-        yield Stage("binder", data.examples, collator, lambda: self._evaluate(runtime, data.development))
-
-    @staticmethod
-    def _evaluate(runtime: TorchBinder, development: Sequence[EvaluationSet]) -> dict[str, float]:
-        """If no threshold is learned, it is tuned at each evaluation, so that weights are compared at their best."""
-        if runtime.model.options.thresholds == "tuned":
-            tune_similarity(runtime, development)
-        return mean_scores(development, runtime)
+        keep = recipe.training.threshold_from == "start"
+        evaluate = partial(_evaluate, runtime, data.development, keep_breadth_weight=keep)
+        yield Stage("binder", data.examples, collator, evaluate)
 
     def finish(self, runtime: TorchBinder, recipe: Recipe, development: Sequence[EvaluationSet]) -> None:
         """With dynamic or global thresholds the paper's decision stays the default unless the recipe asks for dev."""
@@ -87,6 +91,21 @@ class BinderTraining:
         floor = _score_of_cosine(LOWEST_COSINE) if tuned else None
         choose = tuned or recipe.training.threshold_from == "dev"
         calibrate(runtime, development, floor=floor, choose_threshold=choose)
+
+
+def _evaluate(
+    runtime: TorchBinder, development: Sequence[EvaluationSet], *, keep_breadth_weight: bool
+) -> dict[str, float]:
+    """What is not learned is tuned at each evaluation, so that weights are compared at their best."""
+    if runtime.options.thresholds == "tuned":
+        tune_similarity(runtime, development)
+    if keep_breadth_weight or not runtime.options.breadth_head:
+        return mean_scores(development, runtime)
+    threshold = runtime.config.threshold
+    candidates = [one.candidates(runtime, threshold) for one in development]
+    _, weight = best_breadth_weight(candidates, [threshold])
+    runtime.config = replace(runtime.config, breadth_weight=weight)
+    return mean_of_candidates(development, [replace(one, breadth_weight=weight) for one in candidates], threshold)
 
 
 def tune_similarity(runtime: TorchBinder, development: Sequence[EvaluationSet]) -> None:

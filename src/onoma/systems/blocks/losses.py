@@ -75,6 +75,19 @@ def narrow_type_loss(narrow: Tensor, broad: Tensor) -> Tensor:
     return torch.nn.functional.softplus(1 + broad.detach() - narrow).sum() / max(len(narrow), 1)
 
 
+def breadth_loss(breadths: Tensor, pairs: Tensor) -> Tensor:
+    """Of two types that share mentions, the broader one should have the larger breadth b:
+
+        loss = mean over pairs of log(1 + exp(b_narrow - b_broad))
+
+    Args:
+        breadths: b of each type (types,).
+        pairs: rows (narrow type, broad type).
+    """
+    narrow, broad = breadths[pairs.T]
+    return torch.nn.functional.softplus(narrow - broad).sum() / max(len(pairs), 1)
+
+
 def supervised_contrastive_loss(
     vectors: Tensor,
     labels: Tensor,

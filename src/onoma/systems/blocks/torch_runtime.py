@@ -78,6 +78,10 @@ class LoadedTorchModel:
         """Apply a function to items one by one."""
         return map(function, items)
 
+    def breadths(self, query: Any) -> NDArray[np.float32] | None:
+        """All labels count alike."""
+        return None
+
     def max_batch_tokens(self, query: Any) -> int:
         """How many tokens a batch should have at most."""
         return MAX_BATCH_TOKENS
