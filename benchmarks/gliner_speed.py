@@ -32,9 +32,9 @@ from onoma.data import Inventory, load_corpus
 from onoma.entities import Corpus
 from onoma.errors import OnomaError
 from records import RESULTS, Record, command, commit_for, main_with_errors, write_records
-from zero_shot import SETS
+from suites import SUITES
 
-CROSSNER = tuple(name for name in SETS if name.startswith("crossner_"))
+CROSSNER = tuple(name for name in SUITES["benchmarks"]["en"].sets if name.startswith("crossner_"))
 COUNTS = {"onoma": (5, 10, 100, 1000), "gliner": (10, 100), "gliner-sorted": (10, 100)}
 OTHERS = ("gliner", "gliner-sorted")
 BATCH_SIZES = (1, 4, 8, 16, 32)
