@@ -3,6 +3,7 @@
     data/drugs/
         meta.json            optional: name, language, licence, types and their natural names
         types.jsonl          optional: one {"name": ..., "description": ...} per line
+        schemas.json         optional: the annotation schemas of the documents; not read
         train.jsonl.xz       the splits, in any format that `onoma.data.formats` reads
         dev.conll
         test/                a folder of brat files is one split
@@ -37,7 +38,7 @@ logger = logging.getLogger("onoma")
 
 EXTENSIONS = sorted({".txt", *(suffix for form in FORMATS.values() for suffix in form.extensions)})
 """Extensions of the files in a corpus folder that are splits; their format is detected by content."""
-NOT_SPLITS = {"meta", "types", "marked", "readme", "license", "licence", "notes", "annotation"}
+NOT_SPLITS = {"meta", "types", "schemas", "marked", "readme", "license", "licence", "notes", "annotation"}
 """Names (without extensions) of the files in a corpus folder that are not splits."""
 TYPE_EXAMPLE = '{"name": "drug", "description": "a medicine or active substance"}'
 META_FIELDS: dict[str, tuple[type, str]] = {
