@@ -34,6 +34,7 @@ from onoma.entities import EntityType
 from onoma.errors import OnomaError
 from onoma.evaluation.bootstrap import paired_bootstrap_of_runs
 from onoma.files import atomic_write
+from papers import published_figure
 from records import RESULTS, Record, command, commit_for, main_with_errors, write_records
 
 if TYPE_CHECKING:
@@ -78,33 +79,6 @@ GENIA_CHOICES = {
 """Candidates for GENIA with MPNet."""
 BLURB_SETTINGS = {"mpnet-base": settings(12, 24, 5e-5), "gte-small": settings(16, 32, 1.5e-4)}
 """The same for all corpora, not tuned."""
-PAPER = {
-    ("conll2003", "f1"): 93.33,
-    ("conll2003", "precision"): 93.08,
-    ("conll2003", "recall"): 93.57,
-    ("genia", "f1"): 80.5,
-    ("genia", "precision"): 81.5,
-    ("genia", "recall"): 79.6,
-    ("bc5cdr_chemical", "f1"): 95.0,
-    ("bc5cdr_disease", "f1"): 88.0,
-    ("ncbi_disease", "f1"): 90.9,
-    ("bc2gm", "f1"): 84.6,
-    ("jnlpba_merged", "f1"): 80.3,
-    ("genia", "start_f1"): 83.2,
-    ("genia", "end_f1"): 85.8,
-    ("genia", "loose_f1"): 89.9,
-}
-"""Tables 1 (BioBERT), 2 (PubMedBERT), 8 and 10."""
-PAPER_TYPES = {
-    "f1": {"protein": 82.9, "DNA": 77.6, "cell_type": 74.5, "cell_line": 76.3, "RNA": 87.9},
-    "start_f1": {"protein": 86.1, "DNA": 80.9, "cell_type": 74.5, "cell_line": 80.2, "RNA": 88.7},
-    "end_f1": {"protein": 87.6, "DNA": 82.6, "cell_type": 83.7, "cell_line": 82.8, "RNA": 91.0},
-    "loose_f1": {"protein": 91.6, "DNA": 87.4, "cell_type": 84.8, "cell_line": 87.2, "RNA": 91.7},
-}
-"""Table 8, GENIA by type."""
-PAPER |= {
-    ("genia", f"{measure}_{name}"): value for measure, values in PAPER_TYPES.items() for name, value in values.items()
-}
 BLURB = {"bc2gm": "en/bc2gm", "jnlpba_merged": None, "ncbi_disease": "en/ncbi_disease"}
 BLURB |= {"bc5cdr_chemical": None, "bc5cdr_disease": None}
 """The corpora of table 2, the longest first; those without a folder are made by `derive_corpora`."""
@@ -112,9 +86,8 @@ MERGED = EntityType("biomedical entity", "a protein, a DNA or RNA molecule or re
 
 
 class Ablation(NamedTuple):
-    """A variant of BINDER and the paper's F1 on ACE2005 with BERT-base: the order can be compared, not the values."""
+    """A variant of BINDER; the paper's figures are from ACE2005, so the order can be compared, not the values."""
 
-    paper: float | None
     changes: tuple[str, ...] = ()
     rule: str = "learned"
     trained_as: str | None = None  # the variant whose models are used; this one differs in inference alone
@@ -123,18 +96,18 @@ class Ablation(NamedTuple):
 
 FULL = "full"
 ABLATIONS = {
-    FULL: Ablation(89.5),
-    "shared-linear": Ablation(89.3, ("options.shared_linear=true",)),
-    "joint-inference": Ablation(89.3, trained_as=FULL, inference="joint"),
-    "no-positions": Ablation(89.3, ("options.position_losses=false",)),
-    "atomic-labels": Ablation(89.2, ("options.types=atomic",)),
-    "keywords": Ablation(89.2, ("options.types=name",)),
-    "prototypes": Ablation(89.4, ("options.types=prototype",)),
-    "global-thresholds": Ablation(88.6, ("options.thresholds=global",)),
-    "tuned-thresholds": Ablation(87.5, ("options.thresholds=tuned",), rule="per_type"),
-    "shared-encoder": Ablation(None, ("options.shared_encoder=true",)),
-    "length-256": Ablation(None, ("max_tokens=256", "training.batch_size=32")),
-    "length-384": Ablation(None, ("max_tokens=384", "training.batch_size=21")),
+    FULL: Ablation(),
+    "shared-linear": Ablation(("options.shared_linear=true",)),
+    "joint-inference": Ablation(trained_as=FULL, inference="joint"),
+    "no-positions": Ablation(("options.position_losses=false",)),
+    "atomic-labels": Ablation(("options.types=atomic",)),
+    "keywords": Ablation(("options.types=name",)),
+    "prototypes": Ablation(("options.types=prototype",)),
+    "global-thresholds": Ablation(("options.thresholds=global",)),
+    "tuned-thresholds": Ablation(("options.thresholds=tuned",), rule="per_type"),
+    "shared-encoder": Ablation(("options.shared_encoder=true",)),
+    "length-256": Ablation(("max_tokens=256", "training.batch_size=32")),
+    "length-384": Ablation(("max_tokens=384", "training.batch_size=21")),
 }
 """Tables 4, 5 and 6, one of ours, and A.3, where the full model has windows of 130 tokens."""
 ABLATION_SETTINGS = {"gte-small": settings(10, 64, 2e-4), "mpnet-base": SETTINGS["genia", "mpnet-base"]}
@@ -305,10 +278,8 @@ def records(found: Found, command: str) -> Iterator[Record]:
                 values.setdefault(place, {})[seed] = value
         for place, one in values.items():
             name, _, measure = place.partition("/")
-            paper = PAPER.get((corpus, measure))
-            if setting in ABLATIONS:
-                paper = ABLATIONS[setting].paper if measure == "f1" else None
             metric, data = f"binder/{name}/{corpus}/{encoder}/{measure}", _data(setting, corpus, measure)
+            paper = published_figure(metric)
             yield mean_record(metric, one, command=command, data=data, encoder=encoder, paper=paper)
         full = groups.get((FULL if setting in ABLATIONS else "choice-base", corpus, encoder))
         if full is not None and full is not by_seed:

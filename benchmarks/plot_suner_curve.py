@@ -16,8 +16,9 @@ from matplotlib.figure import Figure
 from onoma.errors import OnomaError
 from onoma.evaluation.curves import SETTINGS
 from onoma.files import atomic_write_bytes
+from papers import published_figure
 from records import RESULTS, ROOT, main_with_errors, read_records
-from suner import PAPER, SIZES
+from suner import SIZES
 
 PLOT = ROOT / "docs" / "images" / "suner-curve.svg"
 CORPORA = {"mit_restaurant": "MIT Restaurant", "mit_movie_eng": "MIT Movie"}
@@ -82,7 +83,7 @@ def _draw_all(axes: Any, rows: dict[str, Any], corpus: str, encoder: str) -> Non
             [ALL], [joint["value"]], yerr=[joint["spread"] or 0.0], marker="s", capsize=3, label="SUNER, joint"
         )
     published = {0: "zero-shot", 20: "20-shot", ALL: "joint"}
-    values = [PAPER["suner", setting][corpus] for setting in published.values()]
+    values = [published_figure(f"suner/{setting}/{corpus}/{encoder}/f1") for setting in published.values()]
     axes.plot(list(published), values, "x", color="black", zorder=5, label="SUNER in the paper")
 
 

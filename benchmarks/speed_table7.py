@@ -45,13 +45,13 @@ from onoma.systems.nerco.torch_runtime import TorchNerCo
 from onoma.training.collation import collate_examples
 from onoma.training.examples import Example, make_examples
 from onoma.training.samplers import BucketedSampler
+from papers import published_figure
 from records import RESULTS, Record, command, commit_for, main_with_errors, write_records
 
 OVERLAP = 16  # words that neighbouring windows share
 RATE, HEAD_RATE = 5e-5, 5e-4
 WARM_UP = 10  # training steps
-PAPER = {"binder": (2571, 8886), "bert-crf": (2273, 8596), "biaffine": (1548, 3634)}
-"""Words per second in training and in inference, table 7 of the paper."""
+SYSTEMS = ("binder", "bert-crf", "biaffine")
 
 Inputs = dict[str, Tensor]
 
@@ -245,12 +245,13 @@ def report(
     data = f"{corpus}, batches of {arguments.batch_size} windows of at most {arguments.max_tokens} tokens"
     records = []
     print(f"{'words per second':16} {'training':>20} {'(paper)':>8} {'inference':>20} {'(paper)':>8} {'F1':>6}")
-    for name, papers in PAPER.items():
+    for name in SYSTEMS:
         cells = []
-        for setting, speeds, paper in zip(("training", "inference"), (training, inference), papers, strict=True):
+        for setting, speeds in (("training", training), ("inference", inference)):
             value, spread = statistics.median(speeds[name]), statistics.stdev(speeds[name])
-            cells.append(f"{value:12,.0f} ± {spread:5,.0f} {paper:8,}")
             metric = f"{name}/speed-{setting}/{corpus}/{encoder}/words_per_s"
+            paper = published_figure(metric)  # on CoNLL-2003
+            cells.append(f"{value:12,.0f} ± {spread:5,.0f} {'' if paper is None else f'{paper:,.0f}':>8}")
             records.append(
                 Record(metric, round(value), command(without=["--output"]), data, paper, encoder, (0,), round(spread))
             )

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from experiments import METRICS_FILE, SCORES_FILE, FewShot, Run, add_arguments, mean_record, run_all
+from papers import published_figure
 from records import RESULTS, ROOT, Record, command, commit_for, main_with_errors, write_records
 from significance import difference_records
 
@@ -42,19 +43,6 @@ OF_PAPER = JOINT[:4]  # the corpora of the paper that are free
 EPOCHS = {"snips_slots": 4, "mit_movie_eng": 5}  # of a model for one corpus; others: 8
 TARGETS = ("conll2003", "mit_restaurant", "mit_movie_eng")
 SIZES = (20, 50, 100, 200, 500)
-PAPER = {
-    ("suner", "joint"): {"conll2003": 93.34, "genia": 78.75, "mit_restaurant": 82.41, "mit_movie_eng": 88.39},
-    ("suner-one-stage", "joint"): {"conll2003": 92.83, "genia": 77.32, "mit_restaurant": 81.75, "mit_movie_eng": 88.95},
-    ("suner", "zero-shot"): {"conll2003": 70.43, "mit_restaurant": 43.75, "mit_movie_eng": 46.36},
-    ("suner", "20-shot"): {"conll2003": 79.74, "mit_restaurant": 62.67, "mit_movie_eng": 60.89},
-    ("biaffine", "20-shot"): {"conll2003": 71.94, "mit_restaurant": 48.53, "mit_movie_eng": 53.30},
-    ("biaffine", "alone"): {"conll2003": 93.50, "genia": 80.50},
-    ("suner", "no-mask"): {"conll2003": 93.01, "genia": 78.14},
-    ("suner", "no-position-tie"): {"conll2003": 93.13, "genia": 78.42},
-    ("suner", "no-markers"): {"conll2003": 92.89, "genia": 77.93},
-}
-PAPER |= {("suner", name): PAPER["suner", "joint"] for name in ("paper", "markers-alone")}
-PAPER |= {("suner", "left-out"): PAPER["suner", "zero-shot"], ("suner", "left-out-20-shot"): PAPER["suner", "20-shot"]}
 RATES = {"mpnet-base": 8e-5, "gte-small": 2e-4}  # learning rates of the encoders, in joint training
 ALONE_RATES = {"mpnet-base": 6e-5, "gte-small": 2e-4}  # on one corpus
 FORMS: dict[str, tuple[str, ...]] = {
@@ -389,8 +377,8 @@ def records(found: dict[Figure, dict[str, Any]], command: str) -> Iterator[Recor
                 values.setdefault(key, {})[figure.seed] = scores["f1"]
     values |= _averages(values)
     for key, f1 in values.items():
-        system, setting, corpus, encoder, measure = key
-        paper = PAPER.get((system, setting), {}).get(corpus) if measure == "f1" else None
+        system, setting, _, encoder, _ = key
+        paper = published_figure("/".join(key))
         data = DATA.get(setting, "some sentences of train alone, tested on test" if system == "biaffine" else FEW)
         yield mean_record("/".join(key), f1, command=command, data=data, encoder=encoder, paper=paper)
     yield from _differences(found, command)

@@ -39,10 +39,10 @@ from onoma.inputs.batches import Batch, bucket_by_length
 from onoma.inputs.packing import PackedTexts, WindowedTexts
 from onoma.labels.parsing import parse_labels
 from onoma.systems.blocks.inference import kernel_works
+from papers import published_figure
 from profiling import Part, attention_times, profile_calls, times_of_parts
 from records import RESULTS, Record, command, commit_for, main_with_errors, write_records
 
-PAPER = {"suner": 159.65, "suner-one-stage": 374.21}  # GENIA, RoBERTa-base, a GeForce RTX 3090
 ENCODER, TWO_STAGE, FUSED, ONE_STAGE = "encoder", "suner", "suner-fused", "suner-one-stage"
 BINDER, PUNIFIEDNER = "binder", "punifiedner"
 SUNER = (TWO_STAGE, FUSED, ONE_STAGE)
@@ -333,7 +333,7 @@ def report(
         spread["times_encoder"] = statistics.stdev([medians[ENCODER] / speed for speed in speeds[name]])
         for measure, value in values.items():
             metric = f"{name}/speed/{corpus_name}/{encoder}/{measure}"
-            paper = PAPER.get(name) if measure == "sentences_per_s" else None
+            paper = published_figure(metric)
             deviation = round(spread[measure], 3) if measure in spread else None
             records.append(Record(metric, round(value, 3), text, where, paper, encoder, (), deviation))
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else ""

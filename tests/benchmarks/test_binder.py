@@ -13,13 +13,14 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
-from binder import ABLATIONS, GENIA_CHOICES, Figure, derive_corpora, main_rule, plan, records
+from binder import ABLATIONS, GENIA_CHOICES, Figure, breakdown, derive_corpora, main_rule, plan, records
 from binder_scores import ERROR_KINDS, error_kinds, score_run
 from onoma import Corpus, Document, Entity
 from onoma.data import load_splits
 from onoma.evaluation.comparison import Comparison
 from onoma.training import train
 from onoma.training.recipe import Recipe, load_recipe
+from papers import published_figure, read_papers
 from plot_similarities import density, draw
 from tiny_training import SHORT, changed_recipe
 
@@ -78,6 +79,17 @@ def test_records_have_means_rules_and_differences_from_the_full_model() -> None:
     assert "binder/tuned-thresholds/genia/gte-small/f1_learned" not in written
     assert not any("full" in metric and "difference" in metric for metric in written)
     assert main_rule("supervised") == "common"
+
+
+def test_published_figures_have_the_names_of_records() -> None:
+    strict = {"micro": {"f1": 0.8}, "types": {"protein": {"f1": 0.7}, "cell line": {"f1": 0.6}}}
+    report = dict.fromkeys(("strict", "start_only", "end_only", "loose"), strict)
+    slices = {"mention_length": {}, "sentence_length": {}}
+    found = breakdown({"report": {**report, "slices": slices}, "errors": {"end": 1, "missed": 2}})
+    tables = [one for one in read_papers().papers["binder"].tables if one.name in ("Table 8", "Table 9")]
+    patterns = {row.ours.format(column) for table in tables for row in table.rows for column in table.columns.values()}
+    assert {f"binder/{place.replace('/', '/genia/*/')}" for place in found} <= patterns
+    assert published_figure("binder/boundaries/genia/mpnet-base/start_f1_protein") == 86.1
 
 
 def test_errors_are_counted_by_kind() -> None:

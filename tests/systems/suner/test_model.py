@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import exp, log
 from typing import Any
 
@@ -216,25 +217,34 @@ def test_logits_of_spans_are_equations_2_and_3(detector: SpanDetector) -> None:
                 assert float(logits[window, i, j]) == pytest.approx(float(w_p @ r + b_p), abs=1e-3)
 
 
-@pytest.mark.parametrize("weight", [0.7, 0.0, 1.0])
-@torch.no_grad()
-def test_the_detectors_loss_is_equation_7(detector: SpanDetector, weight: float) -> None:
+def equation_7(
+    detector: SpanDetector, gold: list[tuple[int, int, int]], is_negative: Callable[[int, int, int], bool]
+) -> float:
+    """The detector's loss on `word_states`; spans (window, first, last) without a mention may be no negatives."""
     first, last, words = word_states()
-    gold = [(0, 0, 2), (0, 2, 2), (0, 0, 0), (1, 1, 1)]
-    logits = detector(first, last, words)
-    spans = boundaries = 0.0
+    logits, spans, boundaries = detector(first, last, words), 0.0, 0.0
     for window, length in enumerate(words.tolist()):
         own = [(i, j) for w, i, j in gold if w == window]
         for i in range(length):
             for j in range(i, length):
-                spans += cross_entropy(sigmoid(float(logits[window, i, j])), (i, j) in own)  # equation 4
-            start = sigmoid(float(detector.start_boundary(first[window, i])))  # equation 5
-            end = sigmoid(float(detector.end_boundary(last[window, i])))
-            boundaries += cross_entropy(start, i in [i for i, _ in own])  # equation 6
-            boundaries += cross_entropy(end, i in [j for _, j in own])
+                if is_negative(window, i, j) or (i, j) in own:
+                    spans += cross_entropy(sigmoid(float(logits[window, i, j])), (i, j) in own)  # equation 4
+            if is_negative(window, i, i):
+                start = sigmoid(float(detector.start_boundary(first[window, i])))  # equation 5
+                end = sigmoid(float(detector.end_boundary(last[window, i])))
+                boundaries += cross_entropy(start, i in [i for i, _ in own])  # equation 6
+                boundaries += cross_entropy(end, i in [j for _, j in own])
+    weight = detector.boundary_weight
+    return ((1 - weight) * spans + weight * boundaries) / len(words)
+
+
+@pytest.mark.parametrize("weight", [0.7, 0.0, 1.0])
+@torch.no_grad()
+def test_the_detectors_loss_is_equation_7(detector: SpanDetector, weight: float) -> None:
+    gold = [(0, 0, 2), (0, 2, 2), (0, 0, 0), (1, 1, 1)]
     detector.boundary_weight = weight
-    loss = detector.loss(first, last, words, torch.tensor(gold))
-    assert float(loss) == pytest.approx(((1 - weight) * spans + weight * boundaries) / len(words), rel=1e-4)
+    loss = detector.loss(*word_states(), torch.tensor(gold))
+    assert float(loss) == pytest.approx(equation_7(detector, gold, lambda window, i, j: True), rel=1e-4)
 
 
 @torch.no_grad()
@@ -254,23 +264,10 @@ def test_masked_spans_have_no_part_in_the_detectors_loss(detector: SpanDetector)
 def test_in_incomplete_windows_only_spans_that_overlap_a_mention_are_negatives(detector: SpanDetector) -> None:
     first, last, words = word_states()
     gold = [(0, 1, 2), (1, 1, 1)]
-    logits = detector(first, last, words)
-    spans = boundaries = 0.0
-    for window, length in enumerate(words.tolist()):
-        own = [(i, j) for w, i, j in gold if w == window]
-        for i in range(length):
-            for j in range(i, length):
-                if window == 1 or (i <= 2 and j >= 1):  # the mention of the first window is (1, 2)
-                    spans += cross_entropy(sigmoid(float(logits[window, i, j])), (i, j) in own)
-            if window == 1 or i in (1, 2):
-                start = sigmoid(float(detector.start_boundary(first[window, i])))
-                end = sigmoid(float(detector.end_boundary(last[window, i])))
-                boundaries += cross_entropy(start, i in [i for i, _ in own])
-                boundaries += cross_entropy(end, i in [j for _, j in own])
     rows, complete = torch.tensor(gold), torch.tensor([False, True, True])
     loss = detector.loss(first, last, words, rows, complete=complete)
-    weight = detector.boundary_weight
-    assert float(loss) == pytest.approx(((1 - weight) * spans + weight * boundaries) / len(words), rel=1e-4)
+    expected = equation_7(detector, gold, lambda window, i, j: window > 0 or (i <= 2 and j >= 1))
+    assert float(loss) == pytest.approx(expected, rel=1e-4)
     everywhere = detector.loss(first, last, words, rows, complete=torch.ones(3, dtype=torch.bool))
     assert float(everywhere) == pytest.approx(float(detector.loss(first, last, words, rows)), rel=1e-6)
     nothing = detector.loss(first, last, words, rows[:0], complete=torch.zeros(3, dtype=torch.bool))

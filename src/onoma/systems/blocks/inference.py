@@ -10,6 +10,7 @@ Tokens that are run against encoded texts, such as markers, are packed: no layer
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -21,6 +22,7 @@ from torch import Tensor, nn
 from onoma.systems.blocks.packed_attention import PackedAttention, PackedTokens, padded_attention
 from onoma.systems.blocks.transformer import HIDDEN, Transformer, TransformerLayer
 
+logger = logging.getLogger(__name__)
 _ALIGNMENT = 16  # of the rows of a bias; attention kernels copy a bias whose rows are not aligned, in every layer
 
 Attention = Callable[[Tensor], Tensor]
@@ -119,14 +121,15 @@ class InferenceTransformer:
 
 @cache
 def kernel_works(device: torch.device, dtype: torch.dtype, size: int) -> bool:
-    """Whether the kernel of `packed_attention_kernel`, which needs Triton and a C compiler, runs on a device."""
+    """Whether the kernel of `packed_attention_kernel`, which needs Triton and a C compiler, runs right on a device."""
     if device.type != "cuda" or size < 16 or size & (size - 1):
         return False
     try:
         from onoma.systems.blocks.packed_attention_kernel import try_kernel
 
         try_kernel(device, dtype, size)
-    except Exception:  # Triton and the compilers that it calls raise almost anything
+    except Exception as error:  # Triton and the compilers that it calls raise almost anything
+        logger.info("markers are padded, because their attention kernel does not work here: %s", error)
         return False
     return True
 

@@ -131,9 +131,22 @@ def kernel_attention(tokens: PackedTokens, mask: Tensor, distances: Tensor | Non
 
 
 def try_kernel(device: torch.device, dtype: torch.dtype, size: int) -> None:
-    """Run the kernel on two tokens of one text."""
-    integers = torch.zeros(2, dtype=torch.long, device=device)
-    tokens = PackedTokens(integers, integers[:1], integers + torch.tensor([0, 2], device=device), 2)
-    own = torch.zeros((2, 3, 1, size), dtype=dtype, device=device)
-    kernel_attention(tokens, torch.ones_like(integers)[None], None)(own[None], own)
-    torch.cuda.synchronize(device)
+    """Run the kernel on random tokens; an error if it fails, or if the result is not that of plain attention."""
+    generator = torch.Generator().manual_seed(0)
+
+    def random(*shape: int) -> Tensor:
+        return torch.randn(shape, generator=generator).to(device, dtype)
+
+    lengths, places = (70, 5), (3, 40, 0, 2, 4)  # of the texts; of two tokens of the first and three of the second
+    cached, own, distances = random(2, lengths[0], 3, 2, size), random(5, 3, 2, size), random(2, 2 * lengths[0] - 1)
+    mask = (torch.arange(lengths[0]) < torch.tensor(lengths)[:, None]).long().to(device)
+    positions, texts, edges = (torch.tensor(one, device=device) for one in (places, (0, 1), (0, 2, 5)))
+    tokens = PackedTokens(positions, texts, edges, most=3)
+    found = kernel_attention(tokens, mask, distances)(cached, own).float()
+    for text, (begin, end) in enumerate(((0, 2), (2, 5))):
+        everything = torch.cat([cached[text, : lengths[text]], own[begin:end]]).float()  # (keys, 3, heads, size)
+        keys = torch.cat([torch.arange(lengths[text], device=device), positions[begin:end]])
+        bias = distances.float()[:, keys - positions[begin:end, None] + lengths[0] - 1]  # (heads, tokens, keys)
+        scores = torch.einsum("qhd,khd->hqk", own[begin:end, 0].float(), everything[:, 1]) * size**-0.5 + bias
+        wanted = torch.einsum("hqk,khd->qhd", scores.softmax(-1), everything[:, 2])
+        torch.testing.assert_close(found[begin:end], wanted, atol=0.05, rtol=0.05)

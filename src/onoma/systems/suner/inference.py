@@ -22,10 +22,8 @@ class SunerInference:
 
     def __init__(self, model: Suner, dtype: torch.dtype) -> None:
         self.model, self.dtype = model, dtype
-        self.transformer = InferenceTransformer(
-            model.transformer, dtype
-        )  # of texts with markers and, if fused, without
-        self.detection_transformer = self.transformer
+        self.transformer = InferenceTransformer(model.transformer, dtype)
+        self.detection_transformer = self.transformer  # fused: one for texts with and without markers
         if model.detection_encoder is not None:
             self.detection_transformer = InferenceTransformer(Transformer(model.detection_encoder), dtype)
         if model.options.form != "one-stage":
