@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onoma.errors import DataError
+from onoma.errors import DataError, OnomaError
 from onoma.training.aliases import nonsense_names, read_aliases
+from onoma.training.recipe import load_recipe
 
 
 def test_the_aliases_of_a_file(tmp_path: Path) -> None:
@@ -35,3 +36,9 @@ def test_nonsense_is_different_letters() -> None:
     names = nonsense_names(50, np.random.default_rng(1))
     assert len(set(names)) == 50
     assert all(one.isalpha() and 3 <= len(one) <= 9 for one in names)
+
+
+def test_a_rate_without_aliases_is_refused() -> None:
+    recipe = Path(__file__).parents[2] / "recipes" / "binder" / "conll2003.yaml"
+    with pytest.raises(OnomaError, match=r"data\.aliases"):
+        load_recipe(recipe, ["training.alias_rate=0.3"])

@@ -194,6 +194,8 @@ class Recipe(_Strict):
             raise OnomaError("the recipe names no encoder. Fix: give 'encoder', or a model to 'start' from")
         if self.start is None and (self.training.start_share or self.training.threshold_from == "start"):
             raise OnomaError("the recipe uses weights or thresholds of a start. Fix: give 'start', such as 'embedded'")
+        if self.training.alias_rate and not self.data.aliases:
+            raise OnomaError("'training.alias_rate' has no effect without aliases. Fix: give a file as 'data.aliases'")
         names = self.stage_names()
         for name in self.stages:
             if name not in (*names, *get_system(self.system).optional_stages):
