@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 
 import pytest
@@ -80,3 +81,17 @@ def test_a_damaged_table_is_explained(tmp_path: Path, content: str) -> None:
     (tmp_path / TRANSLATIONS_FILE).write_text(content, "utf-8")
     with pytest.raises(OnomaError, match=r"labels\.json.*Fix: save or download the model again"):
         LabelTranslator(tmp_path, "zh").translate([EntityType("person")])
+
+
+def test_labels_without_a_translation_are_reported_once_in_one_line(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    translator = LabelTranslator(folder, "zh")
+    with caplog.at_level(logging.WARNING, "onoma"):
+        translator.translate([EntityType("job title"), EntityType("人名"), EntityType("widget"), EntityType("gadget")])
+        translator.translate([EntityType("gadget"), EntityType("widget", "a small thing")])
+        translator.translate([EntityType(f"thing {number}") for number in range(25)])
+    first, second = (record.getMessage() for record in caplog.records)
+    assert "'widget', 'gadget';" in first
+    assert "job title" not in first
+    assert "'thing 9' and 15 more" in second

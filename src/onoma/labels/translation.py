@@ -30,6 +30,9 @@ Translations = Mapping[str, Sequence[str]]
 """Normalised name -> name and description in the language of the model."""
 
 TRANSLATIONS_FILE = "labels.json"
+MAX_NAMED = 10
+"""Labels without a translation that a warning names."""
+
 logger = logging.getLogger(__name__)
 
 
@@ -45,15 +48,21 @@ class LabelTranslator:
 
     def translate(self, types: Sequence[EntityType]) -> tuple[EntityType, ...]:
         """The types as the model is asked for them; types with a description of the user's own are not translated."""
-        return tuple(types) if self.language is None else tuple(map(self._translate, types))
+        if self.language is None:
+            return tuple(types)
+        missing: list[str] = []
+        translated = tuple(self._translate(one, missing) for one in types)
+        self._warn(missing)
+        return translated
 
-    def _translate(self, one: EntityType) -> EntityType:
+    def _translate(self, one: EntityType, missing: list[str]) -> EntityType:
+        """One type; the name of a label without a translation is added to `missing`."""
         is_foreign = is_unspaced(one.name) == (self.language == "en")
         if is_foreign and not one.description:
             translation = self._find(one.name)
             if translation is not None:
                 return replace(one, name=translation[0], description=translation[1])
-            self._warn(one.name)
+            missing.append(one.name)
         if one.name in self.known:
             return one
         return self._simplify(one) if self.language == "zh" else replace(one, name=spell_out(one.name))
@@ -63,15 +72,18 @@ class LabelTranslator:
         table = self._translations
         return table.get(normalize_name(name)) or table.get(normalize_name(spell_out(name)))
 
-    def _warn(self, name: str) -> None:
-        """Say once that a label has no translation."""
-        if name not in self.warned and self._translations:
-            self.warned.add(name)
+    def _warn(self, missing: Sequence[str]) -> None:
+        """Say once for each label that it has no translation, in one line for all of them."""
+        new = [name for name in missing if name not in self.warned] if missing and self._translations else []
+        if new:
+            self.warned.update(new)
+            more = f" and {len(new) - MAX_NAMED:,} more" if len(new) > MAX_NAMED else ""
             logger.warning(
-                "the label %r has no translation into the language of the model (%s), which may not understand it. "
-                "Fix: give the label in that language, or describe it",
-                name,
+                "no translation into the language of the model (%s) is known for %s%s; it may not understand them. "
+                "Fix: give these labels in that language, or describe them",
                 self.language,
+                ", ".join(map(repr, new[:MAX_NAMED])),
+                more,
             )
 
     def _simplify(self, one: EntityType) -> EntityType:
