@@ -166,7 +166,7 @@ class LoadedModel:
         for asked, own in zip(types, translated, strict=True):
             if own.name in tuned:
                 tuned.setdefault(asked.name, tuned[own.name])
-        thresholds = resolve_thresholds(types, threshold, config.threshold, tuned)
+        thresholds = resolve_thresholds(types, threshold, config.threshold, tuned, config.presets)
         return Question([one.name for one in types], self.runtime.ask(translated, examples), thresholds)
 
     def read(
@@ -413,8 +413,8 @@ class Extractor:
         Args:
             texts: a string of any length, or strings.
             labels: names, `EntityType`s, or name → description. Their order has no influence.
-            threshold: the score that an entity must reach: a number, or one per label; by default the type's own
-                or the model's.
+            threshold: the score that an entity must reach: a number, "precise", "balanced" or "complete", or one of
+                these per label; by default the type's own or the model's.
             overlap: "flat" (no two mentions share a word), "nested" (mentions may contain each other) or "any".
             several_labels: report all labels of a span that reach their thresholds, not only the best one.
             batch_size: windows that the model reads at once.

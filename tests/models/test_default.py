@@ -129,6 +129,18 @@ def test_a_long_mixed_text_comes_in_sections(embedded: Extractor) -> None:
     ]
 
 
+@pytest.mark.parametrize("text", [ENGLISH, CHINESE, MIXED])
+def test_words_for_thresholds_report_more_or_less(embedded: Extractor, text: str) -> None:
+    labels = ["person", "city", "company", "date", "sport"]
+    precise, balanced, complete = (
+        [(one.start, one.score) for one in embedded.extract(text, labels, threshold=word, overlap="any")]
+        for word in ("precise", "balanced", "complete")
+    )
+    assert set(precise) <= set(balanced) <= set(complete)
+    assert balanced == [(one.start, one.score) for one in embedded.extract(text, labels, overlap="any")]
+    assert len(embedded.extract(text * 3, labels, threshold="complete", overlap="any")) >= len(complete)
+
+
 @pytest.mark.parametrize("text", ["IBM公司在北京设立了AI研究院，投资3.5亿元。", "张伟于20:30在GitHub发布了代码。"])
 def test_full_width_letters_and_digits_have_no_influence(embedded: Extractor, text: str) -> None:
     wide = "".join(chr(ord(one) + 0xFEE0) if one.isascii() else one for one in text)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onoma.evaluation.candidates import EvaluationSet, best_threshold
+from onoma.evaluation.candidates import EvaluationSet, best_presets, best_threshold
 from onoma.systems.base import scores_of
 
 SCORE_GRID = [round(0.02 * step, 2) for step in range(3, 48)]
@@ -24,7 +24,8 @@ def calibrate(
     """Fit the score of a runtime's model to the probability of being right, and set the default threshold.
 
     The default threshold is the score of a margin of 0, which is the paper's own decision, or with `choose_threshold`
-    the one with the best mean F1 on the development data. Proposals with a score below `floor` are not used.
+    the one with the best mean F1 on the development data; the thresholds for "precise" and "complete" are then chosen
+    there as well. Proposals with a score below `floor` are not used.
     """
     if floor is None:
         floor = float(scores_of(np.array([LOWEST_MARGIN], np.float32), runtime.config)[0])
@@ -41,11 +42,14 @@ def calibrate(
     runtime.config = replace(
         config,
         threshold=float(scores_of(np.zeros(1, np.float32), config)[0]),
+        presets={},
         calibration_error=round(calibration_error(calibrated, right), 4),
     )
     if choose_threshold:
         candidates = [one.candidates(runtime, SCORE_GRID[0]) for one in sets]
-        runtime.config = replace(runtime.config, threshold=best_threshold(candidates, SCORE_GRID))
+        threshold = best_threshold(candidates, SCORE_GRID)
+        presets = best_presets(candidates, SCORE_GRID, threshold)
+        runtime.config = replace(runtime.config, threshold=threshold, presets=presets)
 
 
 def fit_calibration(margin: NDArray[np.floating], right: NDArray[np.bool_], steps: int = 50) -> tuple[float, float]:
