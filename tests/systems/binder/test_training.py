@@ -55,7 +55,7 @@ def test_all_options_can_be_trained_and_loaded(
     dev = EvaluationSet(load_corpus(data_folder / "small", "dev"), runtime)
     assert dev.evaluate(runtime) == pytest.approx(metrics_of(tmp_path / "run")["dev"]["small"])
     presets = runtime.config.presets  # chosen together with the threshold
-    assert bool(presets) == ("dev" == changes["training"].get("threshold_from") or "tuned" in str(changes))
+    assert bool(presets) == (changes["training"].get("threshold_from") == "dev" or "tuned" in str(changes))
     assert not presets or presets["complete"] <= runtime.config.threshold <= presets["precise"]
 
 
