@@ -122,7 +122,7 @@ def test_short_texts_and_texts_for_other_models_are_not_reported(caplog: pytest.
     assert reported(caplog, LANGUAGES["German"] * 2, is_other=False) == []
 
 
-@pytest.mark.parametrize("text", ["", "x" * 300, "Anna Berg, Lars Berg, Maria Silva, " * 10])
+@pytest.mark.parametrize("text", ["", "x" * 300, "Anna Berg, Lars Berg, Maria Silva, " * 10, "Anna van de Berg. " * 20])
 def test_text_without_function_words_has_no_language(text: str) -> None:
     assert guess_language(text) is None
 

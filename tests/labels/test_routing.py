@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -168,3 +170,21 @@ def test_a_long_mixed_text_is_cut_into_blocks_at_sentences() -> None:
     assert len(blocks) > 2
     assert all(block_end(block) % 20 == 19 or block_end(block) == len(text) for block in blocks)
     assert max(one.end - one.start for block in blocks for one in block) <= routing.BLOCK_CHARACTERS
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1," * 100_000,
+        "王" + "-" * 100_000,
+        "《" * 100_000,
+        "\n" * 100_000,
+        "王-" * 50_000,
+        "。" * 100_000,
+        "1" * 100_000,
+    ],
+)
+def test_monotonous_text_is_split_in_linear_time(text: str) -> None:
+    started = time.perf_counter()
+    ROUTER.split(f"{text} 王 met the a b c d e f {text} 王芳")
+    assert time.perf_counter() - started < 5

@@ -21,25 +21,28 @@ LONG_TEXT = 200
 MIN_FUNCTION_WORDS = 0.1
 """The share of function words among the words of a text from which it counts as written in their language."""
 
+MIN_DIFFERENT_WORDS = 4
+"""Different function words that a text must have to count as written in their language."""
+
 _READ_CHARACTERS = 2000  # of a text, to guess its language
 _LATIN_WORD = re.compile(r"[^\W\d_]+")
 # Frequent words that are rare in English. Some languages share words; the one with the most hits is named.
 _FUNCTION_WORDS = {
-    "English": "the of and to in is that for with was it on as are by at from be this have which",
+    "English": "the of and to in is that for with was it on as are by at from be this have a an not he his or you",
     "German": "der die und das den von zu mit sich des auf ist im dem nicht ein eine als auch es wird einer wurde bei",
     "French": "le la les des et du est dans une pour qui que au sur par pas avec il elle ce cette sont aux ses été",
     "Spanish": "el la los las y del que en una un por con para se es su al lo como más fue pero sus entre este",
-    "Italian": "il la di che e del della per un una non sono con alla dei nel più anche gli ha delle come si da",
-    "Portuguese": "o a os as do da dos das e que em um uma para com não por no na se foi ao mais como pelo sua",
-    "Dutch": "het een van en de dat zijn niet voor met op te aan er werd ook bij door naar uit deze heeft maar",
-    "Polish": "w i z na się nie jest do że to po od przez jako oraz był jego za które który dla są było roku",
-    "Swedish": "och att det som en av för är med på den till inte har ett om han var från men sig under",
-    "Danish or Norwegian": "og at det som en av af for er med på den til ikke har et om han var fra ble blev sig seg",
-    "Czech": "a v se na je že do z to byl pro jako jeho které který ve od s by jsou při také podle roku",
-    "Romanian": "și de în a la cu din pe care o este un nu mai pentru fost sau prin lui ale ca după fi",
+    "Italian": "il la di che e del della per un una non sono con alla dei nel più anche gli ha delle si da",
+    "Portuguese": "o os da dos das e que em um uma para com não por na se foi ao mais como pelo sua é",
+    "Dutch": "het een van en de dat zijn niet voor op te aan er werd ook bij naar uit deze heeft maar wordt",
+    "Polish": "w z na się nie jest że po od przez jako oraz był jego za które który dla są było roku ale",
+    "Swedish": "och att det som en av för är med på den till inte har ett om han var från sig",
+    "Danish or Norwegian": "og det som en av af er med på den til ikke har et om han var fra ble blev sig seg",
+    "Czech": "v se na je že z byl pro jako jeho které který ve od s jsou při také podle roku ale",
+    "Romanian": "și de în la cu din pe o este un nu mai pentru fost sau prin lui ale ca după fi",
     "Turkish": "ve bir bu da de için ile olarak olan daha gibi çok en ne sonra kadar değil olduğu ise tarafından",
-    "Finnish": "ja on oli ei se että hän mutta myös joka kun ovat sen tai kuin jonka sekä vuonna mukaan ollut",
-    "Hungarian": "a az és hogy nem egy is volt meg de el csak ez mint azt már vagy még volna után lett ha",
+    "Finnish": "ja oli ei se että hän mutta myös joka kun ovat sen tai kuin jonka sekä vuonna mukaan ollut",
+    "Hungarian": "az és hogy nem egy volt de csak ez mint azt már vagy még volna után lett ha",
     "Indonesian or Malay": "yang dan di untuk dengan pada dari ini itu dalam tidak adalah ke oleh akan sebagai juga",
     "Vietnamese": "và của là có được trong cho không với các một những đã người này khi đến từ năm ở về",
 }
@@ -91,8 +94,10 @@ def guess_language(text: str) -> str | None:
     words = Counter(_LATIN_WORD.findall(start))
     hits = {name: sum(words[word] for word in own) for name, own in _LANGUAGES.items()}
     best = max(hits, key=lambda name: hits[name])
-    clear = hits[best] >= MIN_FUNCTION_WORDS * words.total() and (best == "English" or hits[best] > 2 * hits["English"])
-    return best if words and clear else None
+    frequent = hits[best] >= MIN_FUNCTION_WORDS * words.total()
+    different = len(words.keys() & _LANGUAGES[best]) >= MIN_DIFFERENT_WORDS
+    clear = best == "English" or hits[best] > 2 * hits["English"]
+    return best if frequent and different and clear else None
 
 
 def _warn_once(what: str, key: str) -> None:

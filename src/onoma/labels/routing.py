@@ -129,7 +129,7 @@ def _run_pattern(scripts: Sequence[str]) -> re.Pattern[str]:
     """
     own = script_pattern(scripts).pattern
     opening, closing = "[《〈「『（【“]", "[》〉」』）】”]"
-    return re.compile(rf"{opening}?(?:(?<!\w)\d[\d.,]*+)?{own}++(?:[\W\d_]++{own}++)*+{closing}?")
+    return re.compile(rf"{opening}?(?:(?<![\w.,])\d[\d.,]{{0,15}}+)?{own}++(?:[\W\d_]++{own}++)*+{closing}?")
 
 
 def _weight_of_words(text: str) -> int:
