@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal, get_args
 
 from onoma.errors import OnomaError
 
@@ -67,6 +67,19 @@ def parse_marks(example: str) -> tuple[str, tuple[tuple[int, int], ...]]:
     return text + example[position:], tuple(spans)
 
 
+Preset = Literal["precise", "balanced", "complete"]
+"""Words for thresholds, whose numbers depend on the model; see `onoma.labels.presets`."""
+
+
+def check_threshold(value: object, what: str) -> None:
+    """Raise an error unless a threshold is a number between 0 and 1, or the word for one."""
+    if isinstance(value, str) and value in get_args(Preset):
+        return
+    if isinstance(value, Real) and 0.0 <= float(value) <= 1.0:
+        return
+    raise OnomaError(f"{what} must be a number between 0 and 1, or {', '.join(get_args(Preset))}; got {value!r:.80}")
+
+
 @dataclass(frozen=True, slots=True)
 class EntityType:
     """What is asked for: a name in words, and optionally a description, examples and a threshold.
@@ -80,7 +93,7 @@ class EntityType:
     name: str
     description: str = ""
     examples: tuple[str, ...] = ()
-    threshold: float | None = None
+    threshold: float | Preset | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
@@ -92,8 +105,8 @@ class EntityType:
         object.__setattr__(self, "examples", tuple(self.examples))
         for example in self.examples:
             parse_marks(example)
-        if self.threshold is not None and not (isinstance(self.threshold, Real) and 0.0 <= self.threshold <= 1.0):
-            raise OnomaError(f"the threshold of type {self.name!r} must lie between 0 and 1, got {self.threshold!r}")
+        if self.threshold is not None:
+            check_threshold(self.threshold, f"the threshold of type {self.name!r}")
 
     @property
     def marked_examples(self) -> tuple[Document, ...]:

@@ -7,9 +7,9 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import tee
+from itertools import chain, tee
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple, TypedDict, Unpack, overload
@@ -23,7 +23,9 @@ from onoma.decoding.proposals import Proposals
 from onoma.entities import Document, Entity, EntityType
 from onoma.errors import DataError, OnomaError
 from onoma.files import atomic_folder
+from onoma.inputs.blocks import Block, PackedBlocks, block_end
 from onoma.inputs.packing import PackedTexts, WindowedTexts, chunk_texts
+from onoma.labels.coverage import LANGUAGE_SCRIPTS, Coverage
 from onoma.labels.examples import Examples, ExampleSet, MarkedText
 from onoma.labels.parsing import Labels, Threshold, Thresholds, parse_labels, resolve_thresholds
 from onoma.labels.routing import ScriptRouter
@@ -64,14 +66,23 @@ def load(
     folder = open_folder(name_or_folder)
     settings = _LoadSettings(backend, device, threads, None if cache_dir is None else Path(cache_dir))
     if isinstance(folder, RoutedFolder):
-        router = ScriptRouter([route.scripts for route in folder.config.routes], folder.config.share)
-        models = [LazyModel(one, partial(_load_model, one, settings)) for one in folder.models()]
+        routes, folders = [route.scripts for route in folder.config.routes], folder.models()
+        router = ScriptRouter(routes, folder.config.share, _coverage(routes, [one.config for one in folders]))
+        models = [LazyModel(one, partial(_load_model, one, settings)) for one in folders]
         extractor = Extractor(folder.path, models, router, ExampleSet.read(folder.path))
     else:
         model = LazyModel(folder, partial(_load_model, folder, settings))
         extractor = Extractor(folder.path, [model], examples=ExampleSet.read(folder.path))
         extractor.single("use")  # a single model is loaded at once
     return extractor if style is None else extractor.with_style(style)
+
+
+def _coverage(routes: Sequence[Sequence[str]], configs: Sequence[ModelConfig]) -> Coverage | None:
+    """The scripts of routes and of the languages of models; None if the last model may know any language."""
+    if configs[-1].language is None or configs[-1].types:  # types: it was trained on somebody's own data
+        return None
+    languages = {LANGUAGE_SCRIPTS[one.language] for one in configs if one.language}
+    return Coverage({*languages, *chain.from_iterable(routes)}, english=configs[-1].language == "en")
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +168,7 @@ class LoadedModel:
         for asked, own in zip(types, translated, strict=True):
             if own.name in tuned:
                 tuned.setdefault(asked.name, tuned[own.name])
-        thresholds = resolve_thresholds(types, threshold, config.threshold, tuned)
+        thresholds = resolve_thresholds(types, threshold, config.threshold, tuned, config.presets)
         query = self.runtime.ask(translated, examples)
         penalties = label_penalties(self.runtime.breadths(query), config.breadth_weight)
         return Question([one.name for one in types], query, thresholds, penalties)
@@ -169,17 +180,15 @@ class LoadedModel:
 
         A section ends where no proposal crosses its end, so that sections are decoded independently.
         """
-        config, (labels, query, thresholds, penalties) = self.runtime.config, question
-        windowed = WindowedTexts.cut(PackedTexts.pack(texts), self.runtime.tokenizer, config.max_tokens, config.overlap)
-        reduce = partial(best_labels, labels=labels, catch_all=config.catch_all, penalties=penalties)
+        config, labels = self.runtime.config, question.labels
+        sections = self.propose(
+            texts, question, several_labels, batch_size, SECTION_TOKENS if len(texts) == 1 else None
+        )
         waiting: list[Proposals] = []
-        for windows, end in windowed.sections(SECTION_TOKENS if len(texts) == 1 else None):
-            proposals = propose(
-                windowed, self.runtime, query, thresholds, batch_size, windows, None if several_labels else reduce
-            )
+        for packed, proposals, end in sections:
             if waiting:
                 proposals = Proposals.concatenate([*waiting, proposals])
-            if end < len(windowed.packed.words):
+            if end < len(packed.words):
                 end = _last_uncrossed(proposals, end)
                 done = proposals.last < end
                 proposals, waiting = proposals.take(done), [proposals.take(~done)]
@@ -189,9 +198,27 @@ class LoadedModel:
                 overlap=overlap,
                 several_labels=several_labels,
                 catch_all=config.catch_all,
-                penalties=penalties,
+                penalties=question.penalties,
             )
-            yield windowed.packed, decoded, end
+            yield packed, decoded, end
+
+    def propose(
+        self,
+        texts: Sequence[str],
+        question: Question,
+        several_labels: bool,
+        batch_size: int,
+        section: int | None = None,
+    ) -> Iterator[tuple[PackedTexts, Proposals, int]]:
+        """The proposals of texts before decoding, in sections of about so many tokens, each with the word behind it."""
+        config, (labels, query, thresholds, penalties) = self.runtime.config, question
+        windowed = WindowedTexts.cut(PackedTexts.pack(texts), self.runtime.tokenizer, config.max_tokens, config.overlap)
+        reduce = partial(best_labels, labels=labels, catch_all=config.catch_all, penalties=penalties)
+        for windows, end in windowed.sections(section):
+            found = propose(
+                windowed, self.runtime, query, thresholds, batch_size, windows, None if several_labels else reduce
+            )
+            yield windowed.packed, found, end
 
 
 def _last_uncrossed(proposals: Proposals, limit: int) -> int:
@@ -249,6 +276,62 @@ class Section(NamedTuple):
     entities: list[Entity]
     end: int  # characters of the text that have been read
     is_last: bool  # of this text
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Some models with the types that they are asked for. Each question is prepared when it is first needed."""
+
+    models: Sequence[LazyModel]
+    examples_of: Callable[[Sequence[EntityType], int], list[Sequence[MarkedText]]]
+    types: Sequence[EntityType]
+    threshold: Threshold | None
+    overlap: Overlap
+    several_labels: bool
+    batch_size: int
+    questions: dict[int, Question] = field(default_factory=dict)
+
+    def question(self, number: int) -> Question:
+        """The question for a model."""
+        if number not in self.questions:
+            model = self.models[number].get()
+            self.questions[number] = model.ask(self.types, self.threshold, self.examples_of(self.types, number))
+        return self.questions[number]
+
+    def read(self, number: int, texts: Sequence[str]) -> Iterator[tuple[PackedTexts, list[list[Entity]], int]]:
+        """The entities of texts that one model reads, in sections as in `LoadedModel.read`."""
+        model, question = self.models[number].get(), self.question(number)
+        for packed, decoded, end in model.read(texts, question, self.overlap, self.several_labels, self.batch_size):
+            yield packed, packed.entities(decoded, question.labels), end
+
+    def read_blocks(self, blocks: Sequence[tuple[str, Block]]) -> list[list[Entity]]:
+        """The entities of blocks of texts that several models read; all proposals are decoded together.
+
+        They have types of their own for each model, because the penalties of labels may differ.
+        """
+        packed_blocks, found = PackedBlocks(blocks), []
+        labels: list[str] = []
+        penalties: list[NDArray[np.float32]] = []
+        catch_all: set[str] = set()
+        for number in packed_blocks.routes:
+            model, question = self.models[number].get(), self.question(number)
+            catch_all.update(model.folder.config.catch_all)
+            parts = packed_blocks.read_by(number)
+            for packed, proposals, _ in model.propose(parts, question, self.several_labels, self.batch_size):
+                placed = packed_blocks.place(number, packed, proposals)
+                found.append(placed._replace(type=placed.type + len(labels)))
+            labels.extend(question.labels)
+            none = np.zeros(len(question.labels), np.float32)
+            penalties.append(none if question.penalties is None else question.penalties)
+        decoded = decode(
+            Proposals.concatenate(found),
+            labels,
+            overlap=self.overlap,
+            several_labels=self.several_labels,
+            catch_all=catch_all,
+            penalties=None if not np.any(penalties) else np.concatenate(penalties),
+        )
+        return packed_blocks.entities(decoded, labels)
 
 
 class Extractor:
@@ -349,8 +432,8 @@ class Extractor:
         Args:
             texts: a string of any length, or strings.
             labels: names, `EntityType`s, or name → description. Their order has no influence.
-            threshold: the score that an entity must reach: a number, or one per label; by default the type's own
-                or the model's.
+            threshold: the score that an entity must reach: a number, "precise", "balanced" or "complete", or one of
+                these per label; by default the type's own or the model's.
             overlap: "flat" (no two mentions share a word), "nested" (mentions may contain each other) or "any".
             several_labels: report all labels of a span that reach their thresholds, not only the best one.
             batch_size: windows that the model reads at once.
@@ -418,33 +501,44 @@ class Extractor:
         several_labels: bool,
         batch_size: int,
     ) -> Iterator[Section]:
-        questions: dict[int, Question] = {}
+        reader = _Reader(self._models, self._examples_of, types, threshold, overlap, several_labels, batch_size)
         passed = 0
         for chunk in chunk_texts(texts, batch_size * _BATCHES_PER_CHUNK):
             entities: list[list[Entity]] = [[] for _ in chunk]
-            for number, places in self._routes(chunk).items():
-                model = self._models[number].get()
-                if number not in questions:
-                    questions[number] = model.ask(types, threshold, self._examples_of(types, number))
-                group, labels = [chunk[place] for place in places], questions[number].labels
-                for packed, decoded, end in model.read(group, questions[number], overlap, several_labels, batch_size):
-                    for place, found in zip(places, packed.entities(decoded, labels), strict=True):
-                        entities[place] += found
+            whole, mixed = self._routes(chunk)
+            for number, places in whole.items():
+                for packed, found, end in reader.read(number, [chunk[place] for place in places]):
+                    for place, own in zip(places, found, strict=True):
+                        entities[place] += own
                     if len(chunk) == 1 and end < len(packed.words):  # a section of a long text
                         yield Section(passed, entities[0], int(packed.words[end, 0]), False)
                         entities = [[]]
+            if len(chunk) == 1:  # a long text is reported block by block
+                for place, block in mixed:
+                    (entities[place],) = reader.read_blocks([(chunk[place], block)])
+                    if block_end(block) < len(chunk[place]):
+                        yield Section(passed, entities[place], block_end(block), False)
+            else:
+                blocks = [(chunk[place], block) for place, block in mixed]
+                for (place, _), own in zip(mixed, reader.read_blocks(blocks), strict=True):
+                    entities[place] += own
             for place, text in enumerate(chunk):
                 yield Section(passed + place, entities[place], len(text), True)
             passed += len(chunk)
 
-    def _routes(self, texts: Sequence[str]) -> dict[int, Sequence[int]]:
-        """The texts that each model reads."""
+    def _routes(self, texts: Sequence[str]) -> tuple[dict[int, Sequence[int]], list[tuple[int, Block]]]:
+        """The texts that each model reads as a whole, and the blocks of those that several models read."""
         if self._router is None:
-            return {0: range(len(texts))}
-        routes: dict[int, list[int]] = {}
+            return {0: range(len(texts))}, []
+        whole: dict[int, list[int]] = {}
+        mixed: list[tuple[int, Block]] = []
         for place, text in enumerate(texts):
-            routes.setdefault(self._router.route(text), []).append(place)
-        return dict(routes)
+            blocks = self._router.split(text)
+            if len(blocks) == len(blocks[0]) == 1:
+                whole.setdefault(blocks[0][0].route, []).append(place)
+            else:
+                mixed += ((place, block) for block in blocks)
+        return dict(whole), mixed
 
     def annotate(self, documents: Iterable[Document], labels: Labels, **options: Unpack[Options]) -> Iterator[Document]:
         """Documents with the entities that are found in place of their own, with constant memory.

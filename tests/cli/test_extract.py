@@ -122,7 +122,8 @@ def test_each_line_of_standard_input_is_a_document_for_json_lines(
         (("Tom", "--labels", " ，, "), "no labels"),
         (("Tom", "--labels", '"person, city'), "a double quote is not closed"),
         (("missing.txt", "--labels", "person"), "missing.txt: there is no such file"),
-        (("Tom", "--labels", "person", "--threshold", "high"), "a threshold is"),
+        (("Tom", "--labels", "person", "--threshold", "high"), "or precise, balanced, complete"),
+        (("Tom", "--labels", "person", "--threshold", "person=high"), "or precise, balanced, complete"),
         (("Tom", "--labels", "person", "--threshold", "city=0.5"), "not among the labels"),
         (("Tom", "--labels", "person", "--types", "missing.yaml"), "missing.yaml"),
         (("Tom", "--labels", "person", "--overlap", "crossed"), "crossed"),
@@ -220,7 +221,7 @@ def test_japanese_with_many_kanji_warns_once(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, cwd=tmp_path, text=True, check=True)
     assert len(rows(done.stdout)) == 4
     (warning,) = done.stderr.splitlines()
-    assert "results on Japanese are not reliable" in warning
+    assert "letters of the script Hiragana" in warning
 
 
 def test_long_extraction_prints_rate_and_remaining_time(

@@ -21,6 +21,7 @@ from onoma.evaluation.candidates import (
     Candidates,
     EvaluationSet,
     best_breadth_weight,
+    best_presets,
     best_threshold,
     mean_scores,
     usual_overlap,
@@ -197,6 +198,29 @@ def test_the_best_weight_of_breadths_equals_that_of_a_loop_over_both_grids(sever
     thresholds = [value for weight, value in best if weight == best[0][0]]  # of equal weights, the smallest
     found = best_breadth_weight([case.candidates() for case in several], GRID)
     assert found == (thresholds[len(thresholds) // 2], best[0][0])
+
+
+@quick
+@given(st.lists(cases(), min_size=1, max_size=3), st.sampled_from([*GRID, 0.01]))
+def test_presets_equal_those_of_a_loop_over_the_grid(several: list[Case], balanced: float) -> None:
+    found = best_presets([case.candidates() for case in several], GRID, balanced)
+    for name, beta, grid in (
+        ("precise", 0.5, [value for value in GRID if value >= balanced]),
+        ("complete", 2.0, [value for value in GRID if value <= balanced] or [balanced]),
+    ):
+        means = {}
+        for value in grid:
+            scores = [evaluate(case.corpus, case.predicted(value)).strict.micro for case in several]
+            means[value] = np.mean([_f_beta(one.precision, one.recall, beta) for one in scores])
+        best = [value for value, mean in means.items() if mean == pytest.approx(max(means.values()))]
+        assert found[name] in best
+
+
+def _f_beta(precision: float, recall: float, beta: float) -> float:
+    """The weighted harmonic mean, as van Rijsbergen defines it."""
+    if not precision or not recall:
+        return 0.0
+    return (1 + beta**2) / (1 / precision + beta**2 / recall)
 
 
 @quick

@@ -55,7 +55,10 @@ def test_the_common_threshold_is_the_best_of_the_grid(unsure: Extractor, doubtfu
     slow = {value: evaluated_f1(unsure, doubtful, dict.fromkeys(doubtful.labels, value)) for value in GRID}
     assert len(set(slow.values())) > 3  # otherwise any threshold would pass
     assert slow[tuned.config.threshold] == max(slow.values())
+    presets = tuned.config.presets
+    assert presets["complete"] <= tuned.config.threshold <= presets["precise"]
     summary = tuned.to_dict()
+    assert summary["presets"] == presets
     assert summary["f1_after"] == pytest.approx(max(slow.values()))
     assert summary["f1_before"] == pytest.approx(onoma.evaluate(unsure, doubtful).strict.micro.f1)
     assert tuned.config.thresholds == {}

@@ -7,6 +7,7 @@ import pytest
 
 from onoma import EntityType, OnomaError
 from onoma.labels.parsing import (
+    Threshold,
     check_known,
     parse_labels,
     parse_threshold,
@@ -52,6 +53,28 @@ def test_a_threshold_of_0_is_above_the_score_of_impossible_spans() -> None:
     assert 0.0 < resolve_thresholds([EntityType("drug")], 0, 0.6, {})[0] < 1e-30
 
 
+@pytest.mark.parametrize(
+    ("threshold", "expected"),
+    [
+        ("balanced", [0.6, 0.3, 0.6]),  # city, drug, person
+        ("precise", [0.8, 0.3 * 8 / 3 / (0.7 + 0.3 * 8 / 3), 0.8]),  # odds of 1.5 and 4: a factor of 8 / 3
+        ("complete", [0.5, 0.3 * 2 / 3 / (0.7 + 0.3 * 2 / 3), 0.5]),
+        ({"city": "precise"}, [0.8, 0.3, 0.5]),
+        (None, [0.6, 0.3, 0.5]),
+    ],
+)
+def test_words_stand_for_thresholds_of_the_model(threshold: Threshold | None, expected: list[float]) -> None:
+    types = parse_labels(["drug", "city", EntityType("person", threshold="complete")])
+    resolved = resolve_thresholds(types, threshold, 0.6, {"drug": 0.3}, {"precise": 0.8, "complete": 0.5})
+    assert resolved.tolist() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("threshold", ["strict", "Precise", {"drug": "high"}])
+def test_other_words_are_refused_with_those_that_exist(threshold: object) -> None:
+    with pytest.raises(OnomaError, match="between 0 and 1, or precise, balanced, complete; got"):
+        resolve_thresholds(parse_labels(["drug"]), threshold, 0.6, {})  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("threshold", [-0.1, 1.01, float("nan"), "0.5", {"drug": 2}, {"drug": None}])
 def test_thresholds_lie_between_0_and_1(threshold: object) -> None:
     with pytest.raises(OnomaError, match="between 0 and 1"):
@@ -68,6 +91,8 @@ def test_a_threshold_for_another_label_is_refused() -> None:
     [
         (None, None),
         ("0.4", 0.4),
+        (" Precise", "precise"),
+        ("drug=balanced, city=0.2", {"drug": "balanced", "city": 0.2}),
         ("drug=0.4,side effect=0.6", {"drug": 0.4, "side effect": 0.6}),
         (" a=b = 1 ", {"a=b": 1.0}),
         ("人名=0.4，地名=0.6", {"人名": 0.4, "地名": 0.6}),
@@ -155,9 +180,15 @@ def test_labels_in_any_script_are_accepted(label: str) -> None:
 def test_types_from_a_list(tmp_path: Path) -> None:
     path = tmp_path / "types.yaml"
     path.write_text(
-        "- name: drug\n  description: a medicine\n  examples: [aspirin, heparin]\n  threshold: 0.4\n- person\n", "utf-8"
+        "- name: drug\n  description: a medicine\n  examples: [aspirin, heparin]\n  threshold: 0.4\n- person\n"
+        "- {name: city, threshold: complete}\n",
+        "utf-8",
     )
-    assert read_types(path) == [EntityType("drug", "a medicine", ("aspirin", "heparin"), 0.4), EntityType("person")]
+    assert read_types(path) == [
+        EntityType("drug", "a medicine", ("aspirin", "heparin"), 0.4),
+        EntityType("person"),
+        EntityType("city", threshold="complete"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -168,7 +199,7 @@ def test_types_from_a_list(tmp_path: Path) -> None:
         ("drug: [a, b]", "description"),
         ("- {name: drug, colour: red}", "colour"),
         ("- {description: a medicine}", "needs a name"),
-        ("- {name: drug, threshold: high}", "high"),
+        ("- {name: drug, threshold: high}", "or precise, balanced, complete; got 'high'"),
         ("- {name: drug, threshold: 7}", "between 0 and 1"),
         ("- {name: drug, examples: aspirin}", "list of strings"),
         ("drug: [", "not valid YAML"),

@@ -8,9 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import onoma
 from onoma import Extractor
+from onoma.decoding.overlap import Overlap
 from onoma.models.hub import EMBEDDED
 
 ENGLISH, CHINESE = "Maria Silva flew from Lisbon to Oslo.", "马云于1999年在杭州创立了阿里巴巴集团。"
@@ -46,6 +49,96 @@ def test_traditional_labels_find_what_simplified_ones_find(embedded: Extractor, 
     found = embedded.extract(text, traditional)
     assert len(found) == 2
     assert [replace(one, label=names[one.label]) for one in found] == embedded.extract(text, simplified)
+
+
+MIXED = "The CEO of 腾讯, 马化腾, met Tim Cook in 深圳."
+
+
+def test_names_of_both_scripts_are_found_in_one_sentence(embedded: Extractor) -> None:
+    found = embedded.extract(MIXED, ["person", "company", "city"])
+    assert [(one.text, one.label) for one in found] == [
+        ("腾讯", "company"),
+        ("马化腾", "person"),
+        ("Tim Cook", "person"),
+        ("深圳", "city"),
+    ]
+
+
+def test_sentences_of_a_text_are_read_by_the_model_for_their_script(embedded: Extractor) -> None:
+    text = f"{CHINESE}{ENGLISH} 王芳住在上海。"
+    apart = [embedded.extract(one, ["person", "city"]) for one in (CHINESE, ENGLISH, "王芳住在上海。")]
+    found = embedded.extract(text, ["person", "city"])
+    assert [(one.text, one.label) for one in found] == [(one.text, one.label) for each in apart for one in each]
+    assert all(text[one.start : one.end] == one.text for one in found)
+
+
+def test_a_text_in_one_script_is_read_as_by_its_model_alone(embedded: Extractor) -> None:
+    for text, name in ((ENGLISH, "en"), (CHINESE, "zh")):
+        alone = onoma.load(EMBEDDED / name).extract(text, ["person", "city"])
+        assert embedded.extract(text, ["person", "city"]) == alone
+
+
+pieces = st.sampled_from(
+    [
+        "Maria Silva ",
+        "flew to Oslo. ",
+        "She met ",
+        "王芳",
+        "在上海。",
+        "马云在杭州创立了公司。",
+        "iPhone ",
+        "\n",
+        "3, ",
+        "，",
+        "(腾讯) ",
+    ]
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.lists(pieces, max_size=12).map("".join), max_size=5), st.sampled_from(["flat", "nested", "any"]))
+def test_other_texts_and_their_order_have_no_influence_on_mixed_text(
+    embedded: Extractor, texts: list[str], overlap: Overlap
+) -> None:
+    labels = ["person", "city", "公司"]
+    together = embedded.extract(texts, labels, overlap=overlap)
+    backwards = embedded.extract(texts[::-1], labels, overlap=overlap)[::-1]
+    for text, found, again in zip(texts, together, backwards, strict=True):
+        alone = embedded.extract(text, labels, overlap=overlap)
+        for other in (found, again):
+            assert [(one.start, one.end, one.label) for one in other] == [
+                (one.start, one.end, one.label) for one in alone
+            ]
+            assert [one.score for one in other] == pytest.approx([one.score for one in alone], abs=0.02)
+        assert all(text[one.start : one.end] == one.text for one in found)
+        assert [one.start for one in found] == sorted(one.start for one in found)
+
+
+def test_a_long_mixed_text_comes_in_sections(embedded: Extractor) -> None:
+    text = f"{MIXED} " * 900
+    sections = list(embedded.stream_sections([text], ["person"]))
+    ends = [section.end for section in sections]
+    assert len(sections) > 1
+    assert (sorted(ends), ends[-1]) == (ends, len(text))
+    assert [section.is_last for section in sections] == [False] * (len(sections) - 1) + [True]
+    found = [one for section in sections for one in section.entities]
+    assert [(one.start, one.text) for one in found] == [
+        (number * (len(MIXED) + 1) + MIXED.index(name), name)
+        for number in range(900)
+        for name in ("马化腾", "Tim Cook")
+    ]
+
+
+@pytest.mark.parametrize("text", [ENGLISH, CHINESE, MIXED])
+def test_words_for_thresholds_report_more_or_less(embedded: Extractor, text: str) -> None:
+    labels = ["person", "city", "company", "date", "sport"]
+    precise, balanced, complete = (
+        [(one.start, one.score) for one in embedded.extract(text, labels, threshold=word, overlap="any")]
+        for word in ("precise", "balanced", "complete")
+    )
+    assert set(precise) <= set(balanced) <= set(complete)
+    assert balanced == [(one.start, one.score) for one in embedded.extract(text, labels, overlap="any")]
+    assert len(embedded.extract(text * 3, labels, threshold="complete", overlap="any")) >= len(complete)
 
 
 @pytest.mark.parametrize("text", ["IBM公司在北京设立了AI研究院，投资3.5亿元。", "张伟于20:30在GitHub发布了代码。"])

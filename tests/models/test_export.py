@@ -10,6 +10,7 @@ import pytest
 import onoma
 from onoma import OnomaError
 from onoma.data import Inventory
+from onoma.data.translations import label_translations
 from onoma.labels.translation import TRANSLATIONS_FILE
 from onoma.models.config import ModelConfig, Route, RoutedConfig, load_config
 from onoma.models.export import export, write_translations
@@ -17,7 +18,9 @@ from onoma.models.hub import EMBEDDED
 
 
 @pytest.mark.parametrize(("language", "asked"), [("zh", "person"), ("en", "人名")])
-def test_written_translations_are_those_of_the_inventory(tmp_path: Path, language: str, asked: str) -> None:
+def test_written_translations_are_those_of_the_inventory_and_of_common_labels(
+    tmp_path: Path, language: str, asked: str
+) -> None:
     config = ModelConfig("binder", threshold=0.7, options={"vector_size": 32})
     config.save(tmp_path)
     write_translations(tmp_path, language, config)
@@ -25,7 +28,7 @@ def test_written_translations_are_those_of_the_inventory(tmp_path: Path, languag
     own = Inventory.load().types["person"].in_language(language)  # type: ignore[arg-type]
     names = json.loads((tmp_path / TRANSLATIONS_FILE).read_text("utf-8"))
     assert names[asked] == [own.name, own.description]
-    assert len(names) == sum(bool(one.zh) for one in Inventory.load().types.values())
+    assert names == label_translations(language)  # type: ignore[arg-type]
 
 
 def test_an_exported_model_keeps_configuration_translations_and_card(tiny_model: Path, tmp_path: Path) -> None:

@@ -28,7 +28,9 @@ Device = Annotated[str | None, typer.Option(help="Device for torch, such as cpu 
 BatchSize = Annotated[int, typer.Option(min=1, help="Windows that the model reads at once.")]
 Overlap = Literal["flat", "nested", "any"]
 Limit = Annotated[int | None, typer.Option(min=1, help="Read only the first N documents.")]
-Threshold = Annotated[str | None, typer.Option(help='Score to reach: 0.4, or "drug=0.4, person=0.6".')]
+Threshold = Annotated[
+    str | None, typer.Option(help='Score to reach: 0.4, precise, balanced, complete, or "drug=0.4, person=precise".')
+]
 Names = Annotated[
     Literal["natural", "inventory", "labels"],
     typer.Option(help="Names of types: from meta.json, from Onoma's inventory, or the labels of the file."),

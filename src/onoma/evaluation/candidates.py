@@ -12,11 +12,12 @@ from onoma.data.overlaps import count_overlaps
 from onoma.decoding.decode import decode_rows
 from onoma.decoding.overlap import Overlap
 from onoma.decoding.proposals import Proposals
-from onoma.entities import Corpus, EntityType
+from onoma.entities import Corpus, EntityType, Preset
 from onoma.evaluation.columns import Booleans, Integers, distinct, encode
 from onoma.evaluation.scores import Scores
 from onoma.inputs.packing import PackedTexts, WindowedTexts
 from onoma.labels.parsing import parse_labels
+from onoma.labels.presets import BETAS
 from onoma.models.config import ModelConfig
 from onoma.systems.base import Runtime, label_penalties, propose
 
@@ -186,9 +187,9 @@ def mean_of_candidates(
     return mean | {f"{one.corpus.name}_f1": scores["f1"] for one, scores in zip(sets, each, strict=True)}
 
 
-def best_threshold(candidates: Sequence[Candidates], grid: Sequence[float]) -> float:
-    """The threshold of a grid with the best mean F1 over corpora; of equally good ones, the one in the middle."""
-    return _best_threshold(candidates, grid)[0]
+def best_threshold(candidates: Sequence[Candidates], grid: Sequence[float], beta: float = 1.0) -> float:
+    """The threshold of a grid with the best mean F_β over corpora; of equally good ones, the one in the middle."""
+    return _best_threshold(candidates, grid, beta)[0]
 
 
 def best_breadth_weight(candidates: Sequence[Candidates], grid: Sequence[float]) -> tuple[float, float]:
@@ -205,11 +206,18 @@ def best_breadth_weight(candidates: Sequence[Candidates], grid: Sequence[float])
     return found[best][0], best
 
 
-def _best_threshold(candidates: Sequence[Candidates], grid: Sequence[float]) -> tuple[float, float]:
-    """A threshold and its mean F1."""
-    means = [float(np.mean([one.scores(value).f1 for one in candidates])) for value in grid]
+def _best_threshold(candidates: Sequence[Candidates], grid: Sequence[float], beta: float = 1.0) -> tuple[float, float]:
+    """A threshold and its mean F_β."""
+    means = [float(np.mean([one.scores(value).f_beta(beta) for one in candidates])) for value in grid]
     best = [value for value, mean in zip(grid, means, strict=True) if mean == max(means)]
     return float(best[len(best) // 2]), max(means)
+
+
+def best_presets(candidates: Sequence[Candidates], grid: Sequence[float], balanced: float) -> dict[str, float]:
+    """The thresholds for "precise", at least the balanced one, and "complete", at most that, by their own F scores."""
+    higher, lower = ([value for value in grid if low <= value <= high] for low, high in ((balanced, 1), (0, balanced)))
+    grids: dict[Preset, list[float]] = {"precise": higher, "complete": lower}
+    return {name: best_threshold(candidates, own or [balanced], BETAS[name]) for name, own in grids.items()}
 
 
 def usual_overlap(corpus: Corpus) -> Overlap:

@@ -56,6 +56,11 @@ class Scores:
     def f1(self) -> float:
         return harmonic_mean(self.precision, self.recall)
 
+    def f_beta(self, beta: float) -> float:
+        """F_β = (1 + β²)PR / (β²P + R), which counts recall more than precision if β > 1."""
+        weight = beta**2
+        return ratio((1 + weight) * self.precision * self.recall, weight * self.precision + self.recall)
+
     def __add__(self, other: Scores) -> Scores:
         return Scores(
             self.gold + other.gold,

@@ -11,7 +11,7 @@ import numpy as np
 from onoma.decoding.overlap import Overlap
 from onoma.entities import Corpus
 from onoma.errors import OnomaError
-from onoma.evaluation.candidates import Candidates, EvaluationSet, best_threshold
+from onoma.evaluation.candidates import Candidates, EvaluationSet, best_presets, best_threshold
 from onoma.evaluation.render import score_cells
 from onoma.evaluation.scores import Scores
 from onoma.extractor import Extractor
@@ -43,6 +43,7 @@ class Tuned:
         return {
             "threshold": self.config.threshold,
             "thresholds": self.config.thresholds,
+            "presets": self.config.presets,
             "f1_before": Scores.total(self.scores_before).f1,
             "f1_after": Scores.total(self.scores_after).f1,
         }
@@ -85,7 +86,12 @@ def tune(
         after,
         candidates.type_scores(before),
         candidates.type_scores(after),
-        replace(config, threshold=common, thresholds={**kept, **own}),
+        replace(
+            config,
+            threshold=common,
+            thresholds={**kept, **own},
+            presets=best_presets([candidates], GRID, common),
+        ),
     )
 
 

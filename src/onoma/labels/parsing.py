@@ -7,16 +7,18 @@ import re
 import string
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from typing import cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from onoma.entities import EntityType
+from onoma.entities import EntityType, Preset, check_threshold
 from onoma.errors import DataError, OnomaError
+from onoma.labels.presets import preset_threshold
 from onoma.structured import read_yaml
 
 Labels = Iterable[str | EntityType] | Mapping[str, str]
-Threshold = float | Mapping[str, float]
+Threshold = float | Preset | Mapping[str, float | Preset]
 Thresholds = NDArray[np.float32]
 
 LOWEST_THRESHOLD = float(np.finfo(np.float32).tiny)
@@ -126,7 +128,7 @@ def _read_type(row: object, path: str | os.PathLike[str]) -> EntityType:
             row.get("name", ""),
             row.get("description", ""),
             row.get("examples") or (),
-            None if threshold is None else float(threshold),
+            None if threshold is None else _read_threshold(threshold),
         )
     except (OnomaError, TypeError, ValueError) as error:
         fix = "write 'drug: a medicine', or '- name: drug' with a description, examples and a threshold below"
@@ -134,14 +136,19 @@ def _read_type(row: object, path: str | os.PathLike[str]) -> EntityType:
 
 
 def resolve_thresholds(
-    types: Sequence[EntityType], threshold: Threshold | None, default: float, tuned: Mapping[str, float]
+    types: Sequence[EntityType],
+    threshold: Threshold | None,
+    default: float,
+    tuned: Mapping[str, float],
+    presets: Mapping[str, float] | None = None,
 ) -> Thresholds:
     """The threshold of each type.
 
     Args:
-        threshold: from the user: a number holds for all types, a mapping for those that it names.
+        threshold: from the user: a number or word holds for all types, a mapping for those that it names.
         default: of the model, for types with no other threshold.
         tuned: thresholds that were tuned for single types; they rank behind a type's own.
+        presets: the numbers of the model for the words "precise" and "complete", if it has some.
 
     >>> resolve_thresholds([EntityType("drug"), EntityType("city")], {"drug": 0.4}, 0.7, {}).round(1).tolist()
     [0.4, 0.7]
@@ -150,30 +157,49 @@ def resolve_thresholds(
         unknown = sorted(threshold.keys() - {one.name for one in types})
         if unknown:
             raise OnomaError(f"there is a threshold for {', '.join(unknown)}, which is not among the labels")
-        given: Mapping[str, float] = threshold
+        given: Mapping[str, float | Preset] = threshold
     else:
         given = {} if threshold is None else {one.name: threshold for one in types}
     own = {one.name: one.threshold for one in types if one.threshold is not None}
     known = {**tuned, **own, **given}
-    values = [known.get(one.name, default) for one in types]
-    for value in values:
-        if not isinstance(value, (int, float, np.number)) or not 0.0 <= value <= 1.0:
-            raise OnomaError(f"a threshold must be a number between 0 and 1, got {value!r}")
+    values = []
+    for one in types:
+        value = known.get(one.name, default)
+        check_threshold(value, "a threshold")
+        values.append(
+            preset_threshold(value, tuned.get(one.name), default, presets or {}) if isinstance(value, str) else value
+        )
     return np.maximum(np.array(values, np.float32), np.float32(LOWEST_THRESHOLD))
 
 
 def parse_threshold(text: str | None) -> Threshold | None:
-    """A threshold as it is written on the command line: "0.4", or "drug=0.4, person=0.6"; None stays None.
+    """A threshold as it is written on the command line: "0.4", "precise" or "drug=0.4, person=precise".
 
-    >>> parse_threshold("drug=0.4, person=0.6")
-    {'drug': 0.4, 'person': 0.6}
+    >>> parse_threshold("drug=0.4, person=precise")
+    {'drug': 0.4, 'person': 'precise'}
     """
     if text is None:
         return None
     try:
         if "=" not in text:
-            return float(text)
+            return _read_threshold(text)
         parts = [part.rpartition("=") for part in split_labels(text)]
-        return {EntityType(name.strip()).name: float(value) for name, _, value in parts}
+        return {EntityType(name.strip()).name: _read_threshold(value) for name, _, value in parts}
     except ValueError:  # a value that is not a number, or a missing name
-        raise OnomaError(f'a threshold is written as "0.4" or "drug=0.4, person=0.6", got {text!r}') from None
+        raise OnomaError(
+            f'a threshold is written as "0.4" or "drug=0.4, person=0.6", got {text!r}. '
+            f"Fix: give numbers between 0 and 1, or {', '.join(get_args(Preset))}"
+        ) from None
+
+
+def _read_threshold(text: str) -> float | Preset:
+    """A number or a word; a ValueError if it is neither."""
+    word = text.strip().lower()
+    for preset in get_args(Preset):
+        if word == preset:
+            return cast("Preset", preset)
+    try:
+        return float(word)
+    except ValueError:
+        words = ", ".join(get_args(Preset))
+        raise ValueError(f"a threshold must be a number between 0 and 1, or {words}; got {text!r:.80}") from None

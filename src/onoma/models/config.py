@@ -11,6 +11,7 @@ from typing import Any
 
 from onoma.errors import DataError, OnomaError
 from onoma.files import atomic_write
+from onoma.labels.presets import BETAS
 from onoma.structured import read_json
 from onoma.text.scripts import SCRIPTS
 
@@ -46,6 +47,9 @@ class ModelConfig:
     overlap: int = 16  # words that neighbouring windows share
     threshold: float = 0.5
     thresholds: dict[str, float] = field(default_factory=dict)  # tuned ones, by type name
+    presets: dict[str, float] = field(
+        default_factory=dict
+    )  # what "precise" and "complete" stand for, if chosen on data
     scale: float = 1.0
     bias: float = 0.0
     breadth_weight: float = 0.0  # of the breadths of types, by which one of the labels of a span is chosen
@@ -190,6 +194,10 @@ _FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "overlap": (lambda value: type(value) is int and value >= 0, "an integer of at least 0"),
     "threshold": (_is_share, "a number between 0 and 1"),
     "thresholds": (lambda value: _is_dict(value, _is_share), "numbers between 0 and 1 by type"),
+    "presets": (
+        lambda value: _is_dict(value, _is_share) and value.keys() <= BETAS.keys(),
+        f"numbers between 0 and 1 for {' and '.join(BETAS)}",
+    ),
     "scale": (lambda value: _is_number(value) and value > 0, "a number above 0"),
     "bias": (_is_number, "a number"),
     "breadth_weight": (lambda value: _is_number(value) and value >= 0, "a number of at least 0"),

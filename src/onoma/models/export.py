@@ -6,14 +6,18 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from onoma.errors import OnomaError
 from onoma.files import atomic_folder, atomic_write
 from onoma.labels.examples import EXAMPLES_FILE
-from onoma.labels.translation import TRANSLATIONS_FILE, Translations, normalize_name
+from onoma.labels.translation import TRANSLATIONS_FILE
 from onoma.models.config import ModelConfig
 from onoma.models.folder import CARD_FILE, TOKENIZER_FILES, WEIGHTS_FILE, copy_files, open_single
 from onoma.systems.registry import get_system
+
+if TYPE_CHECKING:
+    from onoma.data.inventory import Language
 
 
 def export(model: str | os.PathLike[str], output: str | os.PathLike[str], int8: bool = False) -> Path:
@@ -41,26 +45,20 @@ def export(model: str | os.PathLike[str], output: str | os.PathLike[str], int8: 
     return output
 
 
-def write_translations(folder: str | os.PathLike[str], language: str, config: ModelConfig) -> None:
+def write_translations(folder: str | os.PathLike[str], language: Language, config: ModelConfig) -> None:
     """Name the language that a model reads best in its folder, with the translations of labels of the other one.
 
-    The names and descriptions are those of Onoma's type inventory.
+    The names and descriptions are those of Onoma's type inventory, and of its table of common labels.
     """
+    from onoma.data.translations import label_translations
+
+    rows = (
+        f"{json.dumps(name, ensure_ascii=False)}: {json.dumps(target, ensure_ascii=False)}"
+        for name, target in label_translations(language).items()
+    )
     with atomic_write(Path(folder) / TRANSLATIONS_FILE) as file:
-        json.dump(_inventory_translations(language), file, ensure_ascii=False, indent=0)
+        file.write("{\n" + ",\n".join(rows) + "\n}\n")  # one label per line
     replace(config, language=language).save(folder)
-
-
-def _inventory_translations(language: str) -> Translations:
-    from onoma.data.inventory import Inventory
-
-    table: dict[str, list[str]] = {}
-    for one in Inventory.load().types.values():
-        if one.zh and language == "zh":
-            table.setdefault(normalize_name(one.name), [one.zh, one.zh_description])
-        elif one.zh:
-            table.setdefault(normalize_name(one.zh), [one.name, one.description])
-    return table
 
 
 def _write_card(source: Path, folder: Path, config: ModelConfig, int8: bool) -> None:

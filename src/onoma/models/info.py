@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from onoma.labels.presets import BETAS, preset_threshold
 from onoma.models.folder import ModelFolder, open_folder
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class ModelInfo:
     backends: tuple[str, ...]
     megabytes: float
     threshold: float
+    presets: dict[str, float]  # the thresholds that "precise" and "complete" stand for
     max_tokens: int
     max_width: int | None
     types: tuple[str, ...]  # that it was trained on; empty: it is meant for any type
@@ -57,6 +59,7 @@ def _describe(folder: ModelFolder, scripts: tuple[str, ...]) -> ModelInfo:
         backends=tuple(name for name, files in backends.items() if any(path.glob(files))),
         megabytes=round(sum(file.stat().st_size for file in path.rglob("*") if file.is_file()) / 1e6, 1),
         threshold=config.threshold,
+        presets={name: round(preset_threshold(name, None, config.threshold, config.presets), 4) for name in BETAS},
         max_tokens=config.max_tokens,
         max_width=config.options.get("max_width"),
         types=tuple(config.types),
@@ -76,6 +79,7 @@ def render_models(models: list[ModelInfo]) -> Table:
         "backends": lambda one: ", ".join(one.backends),
         "size": lambda one: f"{one.megabytes} MB",
         "default threshold": lambda one: f"{one.threshold:.2f}",
+        "precise and complete": lambda one: " and ".join(f"{value:.2f}" for value in one.presets.values()),
         "tokens per window": lambda one: str(one.max_tokens),
         "longest mention, in words": lambda one: str(one.max_width or "no limit"),
         "types": _list_types,

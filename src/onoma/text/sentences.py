@@ -23,6 +23,15 @@ _END = re.compile(
 )
 
 
+def sentence_ends(text: str) -> NDArray[np.int64]:
+    """The character offsets at which sentences end; the end of the text is not among them unless it is marked.
+
+    >>> sentence_ends("Dr. No came. He left.").tolist()
+    [12]
+    """
+    return np.fromiter((match.end() for match in _END.finditer(fold_width(text))), np.int64)
+
+
 def sentence_starts(text: str, words: Spans) -> NDArray[np.int64]:
     """The indices of the words that start a sentence; the first word is always among them.
 
@@ -32,6 +41,5 @@ def sentence_starts(text: str, words: Spans) -> NDArray[np.int64]:
     """
     if not len(words):
         return np.zeros(0, np.int64)
-    ends = np.fromiter((match.end() for match in _END.finditer(fold_width(text))), np.int64)
-    starts = np.searchsorted(words[:, 0], ends, side="left")
+    starts = np.searchsorted(words[:, 0], sentence_ends(text), side="left")
     return np.unique(np.concatenate([[0], starts[starts < len(words)]])).astype(np.int64)

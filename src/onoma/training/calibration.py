@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onoma.evaluation.candidates import Candidates, EvaluationSet, best_breadth_weight, best_threshold
+from onoma.evaluation.candidates import Candidates, EvaluationSet, best_breadth_weight, best_presets, best_threshold
 from onoma.evaluation.columns import Integers
 from onoma.systems.base import scores_of
 
@@ -25,9 +25,9 @@ def calibrate(
     """Fit the score of a runtime's model to the probability of being right, and set the default threshold.
 
     The default threshold is the score of a margin of 0, which is the paper's own decision, or with `choose_threshold`
-    the one with the best mean F1 on the development data. The weight of breadths, if the model has them, is chosen with
-    it: before the fit, which depends on what is reported, and again for the new scores. Proposals with a score below
-    `floor` are not used.
+    the one with the best mean F1 on the development data; the thresholds for "precise" and "complete" are then chosen
+    there as well. The weight of breadths, if the model has them, is chosen with it: before the fit, which depends on
+    what is reported, and again for the new scores. Proposals with a score below `floor` are not used.
     """
     config = runtime.config
     if floor is None:
@@ -45,6 +45,7 @@ def calibrate(
     runtime.config = replace(
         config,
         threshold=float(scores_of(np.zeros(1, np.float32), config)[0]),
+        presets={},
         calibration_error=round(calibration_error(calibrated, right), 4),
     )
     if choose_threshold or found[0].breadths is not None:
@@ -52,13 +53,14 @@ def calibrate(
 
 
 def _choose_threshold(runtime: Any, sets: Sequence[EvaluationSet], grid: Sequence[float]) -> None:
-    """Set the best threshold of a grid, and with it the best weight of breadths if the model has them."""
+    """Set the best threshold of a grid, with it the best weight of breadths if the model has them, and the presets."""
     candidates = [one.candidates(runtime, grid[0]) for one in sets]
-    if candidates[0].breadths is None:
-        runtime.config = replace(runtime.config, threshold=best_threshold(candidates, grid))
-    else:
+    threshold, weight = (best_threshold(candidates, grid), 0.0)
+    if candidates[0].breadths is not None:
         threshold, weight = best_breadth_weight(candidates, grid)
-        runtime.config = replace(runtime.config, threshold=threshold, breadth_weight=weight)
+        candidates = [replace(one, breadth_weight=weight) for one in candidates]
+    presets = best_presets(candidates, grid, threshold) if len(grid) > 1 else {}
+    runtime.config = replace(runtime.config, threshold=threshold, breadth_weight=weight, presets=presets)
 
 
 def _fitted_rows(candidates: Sequence[Candidates], grid: Sequence[float]) -> list[Integers]:

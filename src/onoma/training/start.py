@@ -126,7 +126,7 @@ def continue_start(start: ModelFolder, training: Training, types: Sequence[Entit
 
 def uncalibrated(config: ModelConfig) -> ModelConfig:
     """A configuration whose scores and thresholds are to be fitted anew."""
-    return replace(config, scale=1.0, bias=0.0, threshold=0.5, thresholds={}, calibration_error=None)
+    return replace(config, scale=1.0, bias=0.0, threshold=0.5, thresholds={}, presets={}, calibration_error=None)
 
 
 def translated_types(start: ModelFolder | None, types: Sequence[EntityType]) -> list[EntityType]:
@@ -153,8 +153,11 @@ def average_with_start(runtime: Any, start: Weights, share: float, threshold_fac
         }
         runtime.model.load_state_dict(weights)
     config, factor = runtime.config, threshold_factor ** (1 - share)
-    tuned = {name: min(1.0, factor * value) for name, value in config.thresholds.items()}
-    runtime.config = replace(config, threshold=min(1.0, factor * config.threshold), thresholds=tuned)
+    tuned, presets = (
+        {name: min(1.0, factor * value) for name, value in each.items()} for each in (config.thresholds, config.presets)
+    )
+    threshold = min(1.0, factor * config.threshold)
+    runtime.config = replace(config, threshold=threshold, thresholds=tuned, presets=presets)
 
 
 def choose_start_share(

@@ -54,6 +54,9 @@ def test_all_options_can_be_trained_and_loaded(
     runtime = onoma.load(folder, "torch", "cpu").runtime
     dev = EvaluationSet(load_corpus(data_folder / "small", "dev"), runtime)
     assert dev.evaluate(runtime) == pytest.approx(metrics_of(tmp_path / "run")["dev"]["small"])
+    presets = runtime.config.presets  # chosen together with the threshold
+    assert bool(presets) == (changes["training"].get("threshold_from") == "dev" or "tuned" in str(changes))
+    assert not presets or presets["complete"] <= runtime.config.threshold <= presets["precise"]
 
 
 @pytest.mark.parametrize(("temperature", "least"), [(0.07, 80), (0.02, 60)])  # similarities up to 14, or up to 50
