@@ -30,8 +30,11 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from functools import cache, partial
 from itertools import product
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
@@ -119,8 +122,8 @@ def _trained_on(setting: str, language: str) -> tuple[str, ...]:
     return CORPORA[language] if setting == "single" else (language,)
 
 
-def run_of(figure: Figure) -> Run:
-    """The run of a model."""
+def run_of(figure: Figure, workers: int = 1) -> Run:
+    """The run of a model, which is tested by some processes."""
     seed, language = f"seed={figure.seed}", figure.language
     if figure.setting == "adapt":
         steps = ADAPT_STEPS[language]
@@ -142,6 +145,7 @@ def run_of(figure: Figure) -> Run:
         "corpora": corpora,
         "decodings": list(DECODINGS) if figure.setting in TESTED_IN_ALL_WAYS else [""],
         "on_demand": figure.setting in TESTED_ON_DEMAND,
+        "workers": workers,
     }
     return Run(
         figure.name,
@@ -164,24 +168,59 @@ def _corpora(language: str, names: Iterable[str]) -> str:
 
 
 def score(
-    model: Path, data: Path, *, language: str, corpora: Iterable[str], decodings: Iterable[str], on_demand: bool
+    model: Path,
+    data: Path,
+    *,
+    language: str,
+    corpora: Iterable[str],
+    decodings: Iterable[str],
+    on_demand: bool,
+    workers: int = 1,
 ) -> dict[str, dict[str, dict[str, float]]]:
-    """The scores of a trained model by way of testing and corpus: strict and string F1 in percent, and counts."""
-    from onoma.evaluation.runs import open_corpus, run
+    """The scores of a trained model by way of testing and corpus: strict and string F1 in percent, and counts.
 
-    splits = {name: SPLITS.get(name, {}).get("test", "test") for name in corpora}
-    gold = {name: open_corpus(data / language / name, split, language=language) for name, split in splits.items()}
+    Each part is also written to a file beside the model, and only read if it is there.
+    """
+    ways = [*decodings, *([ON_DEMAND] if on_demand else [])]
+    parts = list(product(ways, corpora))
+    task = partial(_score_part, model, data, language)
+    if workers > 1:
+        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+            scored = list(pool.map(task, parts))
+    else:
+        scored = list(map(task, parts))
     found: dict[str, dict[str, dict[str, float]]] = {}
-    for decoding in decodings:
-        extractor = with_options(model, DECODINGS[decoding])
-        for name, corpus in gold.items():
-            tested = run(extractor, corpus, batch_size=BATCH_SIZE)
-            counted = {one: 100 * tested.counts[one] / max(1, tested.counts["answers"]) for one in COUNTED}
-            found.setdefault(decoding, {})[name] = _scores(tested.report) | counted
-    if on_demand:
-        extractor = with_options(model, {})
-        found[ON_DEMAND] = {name: score_on_demand(extractor, corpus) for name, corpus in gold.items()}
+    for (way, name), scores in zip(parts, scored, strict=True):
+        found.setdefault(way, {})[name] = scores
     return found
+
+
+def _score_part(model: Path, data: Path, language: str, part: tuple[str, str]) -> dict[str, float]:
+    """The scores of a trained model that is tested in one way on one corpus."""
+    from onoma.evaluation.runs import open_corpus, run
+    from onoma.files import atomic_write
+
+    way, name = part
+    path = model.parent / "scored" / f"{name}{way}.json"
+    if path.is_file():
+        scores: dict[str, float] = json.loads(path.read_text("utf-8"))
+        return scores
+    corpus = open_corpus(data / language / name, SPLITS.get(name, {}).get("test", "test"), language=language)
+    if way == ON_DEMAND:
+        scores = score_on_demand(_opened(model, ""), corpus)
+    else:
+        tested = run(_opened(model, way), corpus, batch_size=BATCH_SIZE)
+        counted = {one: 100 * tested.counts[one] / max(1, tested.counts["answers"]) for one in COUNTED}
+        scores = _scores(tested.report) | counted
+    path.parent.mkdir(exist_ok=True)
+    with atomic_write(path) as file:
+        json.dump(scores, file)
+    return scores
+
+
+@cache
+def _opened(model: Path, decoding: str) -> Extractor:
+    return with_options(model, DECODINGS[decoding])
 
 
 def _scores(report: Any) -> dict[str, float]:
@@ -224,6 +263,7 @@ def main() -> None:
     parser.add_argument("--settings", nargs="*", choices=list(OPTIONS), help="only these settings")
     parser.add_argument("--corpora", nargs="*", help="only these corpora, of single models")
     parser.add_argument("--seeds", nargs="*", type=int, default=[0])
+    parser.add_argument("--workers", type=int, default=1, help="processes that test one model")
     parser.add_argument("--ceilings", action="store_true", help="score answers that are right instead of models")
     parser.add_argument("--output", type=Path, default=RESULTS / "punifiedner.json")
     arguments = parser.parse_args()
@@ -231,11 +271,11 @@ def main() -> None:
     if arguments.ceilings:
         write_records(arguments.output, ceilings(arguments))
         return
-    runs = {figure: run_of(figure) for figure in figures(arguments)}
+    runs = {figure: run_of(figure, arguments.workers) for figure in figures(arguments)}
     finished = run_all(list(runs.values()), arguments)
     found = {figure: finished[run] for figure, run in runs.items() if run in finished}
     device = next((metrics["device"] for metrics in found.values()), "")
-    text = command(without=["--output", "--runs", "--cache"])
+    text = command(without=["--output", "--runs", "--cache", "--workers"])
     write_records(arguments.output, records(found, text), accelerator=device)
 
 
