@@ -80,6 +80,7 @@ TESTED_IN_ALL_WAYS = ("joint",)
 TESTED_ON_DEMAND = ("joint", "random", "random-exact", "mixed")
 DECODINGS: dict[str, dict[str, Any]] = {"": {}, "-free": {"constrained": False}, "-beam": {"beams": 5}}
 ON_DEMAND = "-on-demand"
+WAYS = ("", ON_DEMAND, "-free", "-beam")  # of testing; the slowest last
 COUNTED = ("truncated", "damaged", "repeated", "invented", "unaligned")
 
 
@@ -181,8 +182,8 @@ def score(
 
     Each part is also written to a file beside the model, and only read if it is there.
     """
-    ways = [*decodings, *([ON_DEMAND] if on_demand else [])]
-    parts = list(product(ways, corpora))
+    chosen = {*decodings, *([ON_DEMAND] if on_demand else [])}
+    parts = list(product([way for way in WAYS if way in chosen], corpora))
     task = partial(_score_part, model, data, language)
     if workers > 1:
         with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
