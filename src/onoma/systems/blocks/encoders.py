@@ -28,6 +28,9 @@ ENCODER_FOLDER = "encoder"
 GET_AN_ENCODER = "give a folder with config.json, the weights and the tokenizer of an encoder"
 T5_FAMILY = ("t5", "mt5", "umt5")
 
+# cuDNN plans its attention for about 60 ms for each new shape, in each thread; the other kernels are as fast (H200)
+torch.backends.cuda.enable_cudnn_sdp(False)
+
 _NO_CODE = {"trust_remote_code": False}
 """For everything that transformers loads: without it, it asks on stdin whether to run Python files of the folder."""
 
