@@ -2,9 +2,10 @@
 
     python recipes/punifiedner/chinese_t5.py --data CORPORA --output encoders/t5-bert-zh
 
-The T5 has the vocabulary and the weights of the BERT as far as they fit; then its encoder is trained for some minutes
-to give the states of the BERT for the texts of train splits (`--steps 0`: not). It has no language model yet: that
-comes from recipes/punifiedner/chinese_adapt.yaml. The folder loads as `T5ForConditionalGeneration`.
+The T5 has the vocabulary and the weights of the BERT as far as they fit; then, on texts of train splits, its encoder is
+trained for some minutes to give the states of the BERT (`--steps 0`: not), and the whole T5 to write texts that it read
+with masked tokens (`--denoising-steps 0`: not), which teaches it to copy. It has no language model yet: that comes from
+recipes/punifiedner/chinese_adapt.yaml. The folder loads as `T5ForConditionalGeneration`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from onoma.files import atomic_folder
 from onoma.inputs.batches import bucket_by_length, pad_rows
 from onoma.inputs.tokenizer import WordTokenizer
 from onoma.systems.blocks.encoders import load_encoder, save_tokenizer
-from onoma.systems.punifiedner.from_bert import agreement, distil, t5_from_bert
+from onoma.systems.punifiedner.from_bert import agreement, denoise, distil, t5_from_bert
 
 CORPORA = ("resume", "cluener", "ecommerce", "msra", "weibo", "ec", "uner_zh_gsd", "video_music_book", "cmeee")
 """Corpora below DATA/zh whose train splits are read."""
@@ -39,6 +40,7 @@ def main() -> None:
     parser.add_argument("--corpora", nargs="*", default=CORPORA, help="below DATA/zh")
     parser.add_argument("--decoder-layers", type=int, default=4)
     parser.add_argument("--steps", type=int, default=4000)
+    parser.add_argument("--denoising-steps", type=int, default=4000)
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
@@ -64,6 +66,9 @@ def make(bert_name: str, output: Path, texts: Sequence[str], arguments: argparse
             batches = endless(rows[HELD_OUT:], arguments.batch_size, tokenizer.pad, device, arguments.seed)
             distil(t5, bert, batches, arguments.steps, on_step=report)
             print(f"mean cosine of states after training: {agreement(t5, bert, *test):.3f}", flush=True)
+        if arguments.denoising_steps:
+            batches = endless(rows[HELD_OUT:], arguments.batch_size, tokenizer.pad, device, arguments.seed + 1)
+            denoise(t5, batches, arguments.denoising_steps, mask_token=tokenizer.unk, on_step=report)
         t5.to("cpu").save_pretrained(folder)
     print(f"{sum(one.numel() for one in t5.parameters()) / 1e6:.0f} million parameters, written to {output}")
 
@@ -86,7 +91,7 @@ def tensors(rows: Sequence[list[int]], pad: int, device: str) -> tuple[Tensor, T
 def report(step: int, loss: Tensor) -> None:
     """Print the loss now and then."""
     if step % 500 == 0:
-        print(f"step {step}, mean square difference {float(loss):.4f}", flush=True)
+        print(f"step {step}, loss {float(loss):.4f}", flush=True)
 
 
 if __name__ == "__main__":

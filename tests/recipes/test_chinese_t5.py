@@ -54,7 +54,7 @@ def test_the_folder_loads_and_is_trained_on(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    settings = argparse.Namespace(decoder_layers=1, steps=30, batch_size=16, seed=0)
+    settings = argparse.Namespace(decoder_layers=1, steps=30, denoising_steps=5, batch_size=16, seed=0)
     script.make(str(bert_folder), tmp_path / "t5", [one.text for one in documents()], settings)
     before, after = (float(line.split()[-1]) for line in capsys.readouterr().out.splitlines() if "cosine" in line)
     assert after > before

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from onoma import OnomaError
-from onoma.systems.punifiedner.from_bert import agreement, distil, t5_from_bert
+from onoma.systems.punifiedner.from_bert import agreement, denoise, distil, t5_from_bert
 from tiny_encoders import VOCABULARY, tiny_encoder
 
 torch.set_num_threads(1)
@@ -56,6 +56,21 @@ def test_training_brings_the_states_closer() -> None:
     assert agreement(t5, bert, *test) > before + 0.1
     assert losses[-1] < losses[0]
     assert len(losses) == 100
+
+
+def test_denoising_teaches_to_copy() -> None:
+    torch.manual_seed(0)
+    t5 = t5_from_bert(tiny_encoder("bert"), decoder_layers=2, end=3, start=2)
+    ids, mask = texts(16, 999)
+
+    def correct() -> float:
+        with torch.inference_mode():
+            written = t5(input_ids=ids, attention_mask=mask, labels=ids[:, 1:].contiguous()).logits.argmax(-1)
+        return float((written == ids[:, 1:])[mask[:, 1:].bool()].float().mean())
+
+    before = correct()
+    denoise(t5, (texts(32, seed) for seed in range(300)), 300, mask_token=1, rate=1e-2)
+    assert correct() > before + 0.05
 
 
 def test_other_encoders_are_refused() -> None:

@@ -5,7 +5,8 @@ behind it; its norms have no mean and its maps no biases; it does not scale the 
 are scaled here; and instead of positions, it learns a bias by distance, which starts at 0. So a converted encoder does
 not give the states of BERT. `distil` trains it to do so.
 
-The decoder has the converted lower layers, and attention to the encoder with random weights.
+The decoder has the converted lower layers, and attention to the encoder with random weights. `denoise` teaches it to
+copy: without that, a long training for answers finds mentions no better than by chance.
 """
 
 from __future__ import annotations
@@ -116,18 +117,58 @@ def distil(
     `batches` are token ids and masks of texts, on the device of the models; at least as many as `steps`.
     """
     bert.eval()
-    model.encoder.train()
-    weights = list(model.encoder.parameters())
+
+    def loss_of(ids: Tensor, mask: Tensor) -> Tensor:
+        own, wanted = states(model, bert, ids, mask)
+        return F.mse_loss(own.float(), wanted.float())
+
+    _train(model.encoder, loss_of, batches, steps, rate, on_step)
+
+
+def denoise(
+    model: Any,
+    batches: Iterable[tuple[Tensor, Tensor]],
+    steps: int,
+    *,
+    mask_token: int,
+    share: float = 0.15,
+    rate: float = 3e-4,
+    on_step: Callable[[int, Tensor], None] = lambda step, loss: None,
+) -> None:
+    """Train the whole model to write texts that it reads with a share of their tokens masked, as BART was trained.
+
+    `batches` are as for `distil`; each text begins with the token before the first token of an answer.
+    """
+
+    def loss_of(ids: Tensor, mask: Tensor) -> Tensor:
+        masked = (torch.rand(ids.shape, device=ids.device) < share) & mask.bool()
+        labels = ids[:, 1:].masked_fill(~mask[:, 1:].bool(), -100)
+        loss: Tensor = model(input_ids=ids.masked_fill(masked, mask_token), attention_mask=mask, labels=labels).loss
+        return loss
+
+    _train(model, loss_of, batches, steps, rate, on_step)
+
+
+def _train(
+    module: nn.Module,
+    loss_of: Callable[[Tensor, Tensor], Tensor],
+    batches: Iterable[tuple[Tensor, Tensor]],
+    steps: int,
+    rate: float,
+    on_step: Callable[[int, Tensor], None],
+) -> None:
+    """Train a module for some steps, with a rate that rises and falls."""
+    module.train()
+    weights = list(module.parameters())
     optimizer = torch.optim.AdamW(weights, lr=rate, weight_decay=0.0)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=steps, pct_start=0.1)
     for step, (ids, mask) in zip(range(1, steps + 1), batches, strict=False):
         with torch.autocast(ids.device.type, torch.bfloat16, enabled=ids.is_cuda):
-            own, wanted = states(model, bert, ids, mask)
-        loss = F.mse_loss(own.float(), wanted.float())
+            loss = loss_of(ids, mask)
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(weights, 1.0)
         optimizer.step()
         schedule.step()
         on_step(step, loss.detach())
-    model.encoder.eval()
+    module.eval()
