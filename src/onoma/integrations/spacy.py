@@ -9,6 +9,7 @@ Annotations in this file are read by spaCy to check the configuration, so they m
 
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,7 +29,7 @@ try:
     from spacy.scorer import get_ner_prf
     from spacy.tokens import Doc, Span, SpanGroup
     from spacy.training import Example
-    from spacy.util import minibatch, raise_error
+    from spacy.util import raise_error
 except ModuleNotFoundError as error:
     raise OnomaError('the component "onoma" needs spaCy. Fix: pip install "onoma[spacy]"') from error
 
@@ -159,7 +160,8 @@ class OnomaComponent:
         threshold: Threshold | None = None,
     ) -> Iterator[Doc]:
         """Annotate documents, `batch_size` at a time."""
-        for docs in minibatch(stream, size=batch_size):
+        stream = iter(stream)
+        while docs := list(islice(stream, batch_size)):
             try:
                 for doc, entities in zip(docs, self._extract(docs, labels, threshold), strict=True):
                     self.annotate(doc, entities)
