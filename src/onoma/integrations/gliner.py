@@ -73,7 +73,7 @@ class GLiNER:
         return self.extractor.config
 
     def to(self, device: Any) -> GLiNER:
-        """The model itself: its device is chosen when it is loaded, a GPU if there is one and PyTorch runs the model."""
+        """The model itself: its device is chosen when it is loaded, by default a GPU if there is one."""
         return self
 
     def eval(self) -> GLiNER:
@@ -163,13 +163,9 @@ def _refuse(options: Mapping[str, Any]) -> None:
             raise OnomaError(f"{name}={value!r:.80} has no counterpart in Onoma. Fix: {fix}")
 
 
-def _label_sets(
-    labels: Labels | LabelsPerText, texts: int
-) -> list[tuple[Sequence[str] | Mapping[str, str], Sequence[int]]]:
+def _label_sets(labels: Any, texts: int) -> list[tuple[Sequence[str] | Mapping[str, str], Sequence[int]]]:
     """Sets of labels, each with the numbers of the texts that it is for."""
-    if isinstance(labels, str):
-        labels = [labels]
-    labels = labels if isinstance(labels, Mapping) else list(labels)  # type: ignore[arg-type]
+    labels = [labels] if isinstance(labels, str) else labels if isinstance(labels, Mapping) else list(labels)
     if isinstance(labels, Mapping) or all(isinstance(one, str) for one in labels):
         return [(labels, range(texts))]
     if len(labels) != texts or any(isinstance(one, str) for one in labels):

@@ -1,6 +1,6 @@
 """Presidio: a recogniser of personal data for its AnalyzerEngine.
 
-    registry.add_recognizer(OnomaRecognizer())
+registry.add_recognizer(OnomaRecognizer())
 """
 
 from __future__ import annotations
@@ -51,6 +51,8 @@ class OnomaRecognizer(LocalRecognizer):
         name, supported_language, version, context: as for all recognisers. Onoma reads any language that its model
             knows; Presidio asks a recogniser for one language only, so add one for each, with the same loaded model.
     """
+
+    name: str
 
     def __init__(
         self,
