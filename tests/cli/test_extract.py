@@ -348,7 +348,10 @@ def test_the_name_of_the_output_gives_the_format(extract: Callable[..., Any], tm
 def test_words_without_quotes_are_not_taken_for_texts(extract: Callable[..., Any]) -> None:
     outcome = extract("Tom", "flew", "--labels", "person")
     assert (outcome.code, outcome.out) == (2, "")
-    assert "Tom: there is no such file. Fix: check the path; a text is one argument, in quotes." in outcome.err
+    assert (
+        "Tom: there is no such file. Fix: check the path; a text (in quotes) or - must be the only source."
+        in outcome.err
+    )
 
 
 def test_parquet_without_a_file_exits_with_2(extract: Callable[..., Any]) -> None:

@@ -232,6 +232,20 @@ def test_a_saved_pipeline_contains_its_model(
     assert mentions(spacy.load(tmp_path / "pipeline")(TEXT).ents) == mentions(nlp(TEXT).ents)
 
 
+@pytest.mark.parametrize(
+    "labels",
+    [
+        {"U.S. city": "a town; [x] = 3 # 100%", "Größe": "", "PERSON": "a human", "person": "another, $5"},
+        ["a.b", "c,d", '"q"', "汉", "100%", "size: large"],
+    ],
+)
+def test_labels_are_the_same_after_saving(labels: Any, tmp_path: Path) -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("onoma", config={"labels": labels})
+    nlp.to_disk(tmp_path)
+    assert spacy.load(tmp_path).get_pipe("onoma").types == nlp.get_pipe("onoma").types
+
+
 def test_a_pipeline_with_the_embedded_model_is_saved_without_it(tmp_path: Path) -> None:
     nlp = spacy.blank("en")
     nlp.add_pipe("onoma", config={"labels": ["city"]})
@@ -273,6 +287,9 @@ def test_nlp_evaluate(pipeline: Callable[..., Language]) -> None:
         ({"labels": ["person"], "overlap": "crossed"}, "overlap"),
         ({"labels": ["person"], "alignment": "near"}, "alignment"),
         ({"labels": ["person"], "thresold": 0.3}, "thresold"),
+        ({"labels": {"city: a large town": ""}}, "spaCy cannot hold these labels.*Fix: write names without :"),
+        ({"labels": {"size=large": ""}}, "spaCy cannot hold these labels"),
+        ({"labels": ["${price}"]}, "spaCy cannot hold these labels"),
     ],
 )
 def test_bad_configurations_are_refused_when_the_component_is_added(config: dict[str, Any], message: str) -> None:

@@ -34,7 +34,7 @@ _FORMATS: dict[str, Format] = {
 def extract(
     sources: Annotated[
         list[str],
-        typer.Argument(metavar="SOURCE...", help="A text, files (.txt, .jsonl), or - for standard input."),
+        typer.Argument(metavar="SOURCE", help="A text, files (.txt, .jsonl), or - for standard input."),
     ],
     labels: Annotated[
         list[str] | None,

@@ -73,7 +73,7 @@ def read_sources(sources: Sequence[str], *, by_line: bool = False) -> Sources:
         return Sources(documents, texts.characters)
     for source in sources:
         if _as_file(source) is None:
-            fix = "check the path; a text is one argument, in quotes"
+            fix = "check the path; a text (in quotes) or - must be the only source"
             raise DataError("there is no such file", path=source if source.strip() else repr(source), fix=fix)
         if plain_suffix(source) not in RECORDS:
             refuse_binary(source)

@@ -30,6 +30,7 @@ try:
     from spacy.tokens import Doc, Span, SpanGroup
     from spacy.training import Example
     from spacy.util import raise_error
+    from thinc.api import Config
 except ModuleNotFoundError as error:
     raise OnomaError('the component "onoma" needs spaCy. Fix: pip install "onoma[spacy]"') from error
 
@@ -75,6 +76,7 @@ def create_component(
     threads: int | None,
 ) -> "OnomaComponent":
     """The component, from its configuration."""
+    _check_saving(labels)
     return OnomaComponent(
         nlp.vocab,
         name,
@@ -234,6 +236,18 @@ class OnomaComponent:
 
     def __repr__(self) -> str:
         return f"OnomaComponent({self.name!r}, labels: {', '.join(self.labels)}, model: {self.model or 'embedded'})"
+
+
+def _check_saving(labels: list[str] | dict[str, str]) -> None:
+    """Refuse labels that would be others after `nlp.to_disk` and `spacy.load`: spaCy's configuration has a syntax."""
+    config = Config({NAME: {"labels": labels}})
+    try:
+        kept = Config().from_str(config.to_str()) == config
+    except Exception:  # configparser, srsly and confection each have their own
+        kept = False
+    if not kept:
+        fix = "write names without : and =, and neither names nor descriptions with ${"
+        raise OnomaError(f"the configuration of spaCy cannot hold these labels: {labels!r:.300}. Fix: {fix}")
 
 
 def align(doc: Doc, entities: Iterable[Entity], alignment: Alignment) -> list[tuple[Span, float]]:
