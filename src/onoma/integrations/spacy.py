@@ -242,11 +242,11 @@ def _check_saving(labels: list[str] | dict[str, str]) -> None:
     """Refuse labels that would be others after `nlp.to_disk` and `spacy.load`: spaCy's configuration has a syntax."""
     config = Config({NAME: {"labels": labels}})
     try:
-        kept = Config().from_str(config.to_str()) == config
+        kept = Config().from_str(config.to_str(), interpolate=False) == config  # as spacy.load reads it
     except Exception:  # configparser, srsly and confection each have their own
         kept = False
     if not kept:
-        fix = "write names without : and =, and neither names nor descriptions with ${"
+        fix = "write names without : and =, and neither names nor descriptions with $"
         raise OnomaError(f"the configuration of spaCy cannot hold these labels: {labels!r:.300}. Fix: {fix}")
 
 
