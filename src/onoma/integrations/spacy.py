@@ -242,7 +242,8 @@ def _check_saving(labels: list[str] | dict[str, str]) -> None:
     """Refuse labels that would be others after `nlp.to_disk` and `spacy.load`: spaCy's configuration has a syntax."""
     config = Config({NAME: {"labels": labels}})
     try:
-        kept = Config().from_str(config.to_str(), interpolate=False) == config  # as spacy.load reads it
+        text = config.to_str()  # which is read in both ways
+        kept = all(Config().from_str(text, interpolate=each) == config for each in (True, False))
     except Exception:  # configparser, srsly and confection each have their own
         kept = False
     if not kept:
