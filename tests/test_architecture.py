@@ -30,6 +30,7 @@ SYSTEM_PACKAGES = tuple(target.partition(":")[0] for target in SYSTEMS.values())
 NOT_FOR_EXTRACTION = (
     *("torch", "transformers", "onnx"),
     *("onoma.data.formats", "onoma.data.corpora", "onoma.data.inventory"),
+    *("onoma.integrations", "spacy", "presidio_analyzer", "pandas", "polars", "pyarrow"),
 )
 
 
@@ -116,6 +117,11 @@ def test_a_system_imports_no_other_system(package: str) -> None:
     assert violations((package,), lambda target: belongs(target, others)) == []
 
 
+def test_nothing_imports_the_integrations_but_themselves() -> None:
+    others = tuple(module for module in GRAPH if module != "onoma" and not belongs(module, ("onoma.integrations",)))
+    assert violations(others, lambda target: belongs(target, ("onoma.integrations",))) == []
+
+
 def test_what_systems_share_imports_no_system() -> None:
     assert violations(SHARED_BY_SYSTEMS, lambda target: belongs(target, SYSTEM_PACKAGES)) == []
 
@@ -138,8 +144,8 @@ except SystemExit as stopped:
 
 @pytest.mark.parametrize(
     "program",
-    ["import onoma", EXTRACT, *(COMMAND.format(output) for output in ("table", "json", "jsonl", "html"))],
-    ids=["import", "extract", "table", "json", "jsonl", "html"],
+    ["import onoma", EXTRACT, *(COMMAND.format(output) for output in ("table", "json", "jsonl", "html", "csv"))],
+    ids=["import", "extract", "table", "json", "jsonl", "html", "csv"],
 )
 def test_extraction_imports_only_what_it_needs(program: str) -> None:
     check = f"import sys\nprint(*(set({NOT_FOR_EXTRACTION}) & sys.modules.keys()), file=sys.stderr)"

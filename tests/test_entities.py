@@ -75,6 +75,24 @@ def test_the_repr_of_a_corpus_is_short():
     assert repr(Corpus("none", [])) == "Corpus('none', 0 documents, types: none)"
 
 
+def test_the_repr_of_a_document_is_short():
+    short = Document.from_spans("Tom flew to Paris.", [(0, 3, "person"), (12, 17, "city")], id="a")
+    assert repr(short) == "Document('Tom flew to Paris.', id='a', entities: Tom (person), Paris (city))"
+    assert repr(Document("")) == "Document('', entities: none)"
+    text = "Tom " * 1000
+    long = Document.from_spans(text, [(start, start + 3, "x") for start in range(0, 4000, 4)])
+    assert len(repr(long)) < 250
+    assert "…', 4,000 characters, entities: Tom (x), " in repr(long)
+    assert repr(long).endswith(" and 992 more)")
+
+
+def test_the_repr_of_a_type_has_what_is_given():
+    assert repr(EntityType("drug")) == "EntityType('drug')"
+    full = EntityType("drug", "a medicine", ("aspirin",), 0.0)
+    assert repr(full) == "EntityType('drug', description='a medicine', examples=('aspirin',), threshold=0.0)"
+    assert eval(repr(full)) == full
+
+
 def test_the_default_inventory_has_all_labels_of_mentions_and_annotations():
     corpus = Corpus("c", [Document.from_spans("Tom", [(0, 3, "person")], annotated=["person", "city"]), Document("x")])
     assert corpus.labels == ("city", "person")

@@ -16,7 +16,9 @@ from typing import Any, Literal, get_args
 from onoma.errors import OnomaError
 
 SHOWN_TYPES = 8
-"""How many of its types `repr(corpus)` names."""
+"""How many of its types `repr(corpus)` names, and how many of its entities `repr(document)`."""
+SHOWN_CHARACTERS = 60
+"""How much of its text `repr(document)` shows."""
 
 _MARK = re.compile(r"\\(\[\[|\]\])|(\[\[)|(\]\])")  # an escaped mark, an opening one, a closing one
 
@@ -107,6 +109,12 @@ class EntityType:
             parse_marks(example)
         if self.threshold is not None:
             check_threshold(self.threshold, f"the threshold of type {self.name!r}")
+
+    def __repr__(self) -> str:
+        """The name, and those of the other fields that are given."""
+        others = ((key, getattr(self, key)) for key in ("description", "examples", "threshold"))
+        given = [f"{key}={value!r}" for key, value in others if value not in ("", (), None)]
+        return f"EntityType({', '.join([repr(self.name), *given])})"
 
     @property
     def marked_examples(self) -> tuple[Document, ...]:
@@ -221,6 +229,18 @@ class Document:
                 if not previous <= start < end <= len(self.text):
                     raise OnomaError(f"word {start}-{end} is empty, out of order or outside the text")
                 previous = end
+
+    def __repr__(self) -> str:
+        """A short form, because a text may have a million characters."""
+        parts = [repr(self.text)]
+        if len(self.text) > SHOWN_CHARACTERS:
+            parts = [repr(f"{self.text[: SHOWN_CHARACTERS - 1]}…"), f"{len(self.text):,} characters"]
+        if self.id is not None:
+            parts.append(f"id={self.id!r}")
+        mentions = ", ".join(f"{one.text} ({one.label})" for one in self.entities[:SHOWN_TYPES])
+        more = len(self.entities) - SHOWN_TYPES
+        entities = f"entities: {mentions or 'none'}" + (f" and {more:,} more" if more > 0 else "")
+        return f"Document({', '.join([*parts, entities])})"
 
     @classmethod
     def from_spans(

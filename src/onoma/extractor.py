@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, tee
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple, TypedDict, Unpack, overload
+from typing import Any, NamedTuple, TypedDict, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ from onoma.labels.parsing import Labels, Threshold, Thresholds, parse_labels, re
 from onoma.labels.routing import ScriptRouter
 from onoma.labels.translation import LabelTranslator
 from onoma.locks import ForkSafeLock
+from onoma.models.card import write_hub_card
 from onoma.models.config import CONFIG_FILE, ModelConfig
 from onoma.models.folder import ONNX_FILE, ModelFolder, RoutedFolder, open_folder, open_single
 from onoma.models.hub import EMBEDDED, upload
@@ -51,7 +52,7 @@ def load(
     cache_dir: str | os.PathLike[str] | None = None,
     style: str | None = None,
 ) -> Extractor:
-    """Load a model: the embedded one, one in a folder, or one from the hub (`owner/name`).
+    """Load a model: the embedded one, one in a folder, or one from the hub (`owner/name` or `owner/name@revision`).
 
     Args:
         name_or_folder: None for the embedded model.
@@ -566,10 +567,30 @@ class Extractor:
             if self.examples.documents:
                 self.examples.write(temporary)
 
-    def push_to_hub(self, repo_id: str, *, private: bool = False) -> str:
-        """Upload the model to the hub, with the examples that it was taught, and return its address there."""
-        if self.examples == ExampleSet.read(self.folder):
-            return upload(self.folder, repo_id, private=private)
+    def push_to_hub(
+        self,
+        repo_id: str,
+        *,
+        private: bool = False,
+        revision: str | None = None,
+        commit_message: str | None = None,
+        token: str | None = None,
+        card: Mapping[str, Any] | None = None,
+    ) -> str:
+        """Upload the model to the hub, with its card and the examples that it was taught, and return its address there.
+
+        Args:
+            repo_id: owner/name; it is created if it does not exist.
+            private: whether a new repository is private.
+            revision: a branch, which is created if it does not exist; None for the main one.
+            commit_message: what the history of the repository says.
+            token: by default the one of `hf auth login` or HF_TOKEN.
+            card: fields of the card, such as {"license": "mit", "language": ["en"]}.
+        """
         with TemporaryDirectory() as temporary:
-            self.save_pretrained(Path(temporary) / "model")
-            return upload(Path(temporary) / "model", repo_id, private=private)
+            folder = Path(temporary) / "model"
+            self.save_pretrained(folder)
+            write_hub_card(folder, repo_id, card)
+            return upload(
+                folder, repo_id, private=private, revision=revision, commit_message=commit_message, token=token
+            )

@@ -305,3 +305,56 @@ def test_types_are_shown_by_examples(extract: Callable[..., Any], tmp_path: Path
     outcome = extract("Greta flew to Paris .", *examples, "--labels", "city")
     assert outcome.code == 2
     assert "there are no examples of the types asked for (its types: who). Fix: give examples of city" in outcome.err
+
+
+def test_several_files_at_once(extract: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.txt").write_text("Tom flew to Oslo .\nGreta flew to Lima .\n")
+    Path("b.jsonl").write_text('{"id": 7, "text": "We eat soup ."}\n{"text": "Ann flew to Rome ."}\n')
+    options = ("--labels", "person")
+    outcome = extract("a.txt", "b.jsonl", *options, "--format", "jsonl")
+    assert rows(outcome.out) == [[("Tom", "person"), ("Greta", "person")], [], [("Ann", "person")]]
+    assert [json.loads(line)["file"] for line in outcome.out.splitlines()] == ["a.txt", "b.jsonl", "b.jsonl"]
+    found = [line.split(",") for line in extract("a.txt", "b.jsonl", *options, "--format", "csv").out.splitlines()]
+    assert [row[:7] for row in found] == [
+        ["file", "document", "id", "start", "end", "text", "label"],
+        ["a.txt", "1", "", "0", "3", "Tom", "person"],
+        ["a.txt", "1", "", "19", "24", "Greta", "person"],
+        ["b.jsonl", "2", "", "0", "3", "Ann", "person"],
+    ]
+    table = extract("b.jsonl", "a.txt", *options, "--lines").out
+    assert [line.split()[1] for line in table.splitlines() if "person" in line] == ["b.jsonl:2", "a.txt:1", "a.txt:2"]
+    page = extract("a.txt", "b.jsonl", *options, "--format", "html").out
+    assert [name in page for name in ("<h2>a.txt</h2>", "<h2>7</h2>", "<h2>b.jsonl</h2>")] == [True] * 3
+
+
+def test_the_name_of_the_output_gives_the_format(extract: Callable[..., Any], tmp_path: Path) -> None:
+    for name, start in {
+        "found.csv": b"file,document,id,start",
+        "found.CSV.gz": b"\x1f\x8b",
+        "found.parquet": b"PAR1",
+        "found.jsonl": b'{"text"',
+        "found.json": b"[\n",
+        "found.html": b"<!DOCTYPE html>",
+        "found.txt": "┏".encode(),
+    }.items():
+        outcome = extract(TEXT, "--labels", "person, city", "--output", tmp_path / name)
+        assert (outcome.code, outcome.out, outcome.err) == (0, "", "")
+        assert (tmp_path / name).read_bytes().startswith(start)
+    extract(TEXT, "--labels", "person", "--format", "jsonl", "--output", tmp_path / "found.csv")
+    assert (tmp_path / "found.csv").read_bytes().startswith(b'{"text"')  # what is named counts
+
+
+def test_words_without_quotes_are_not_taken_for_texts(extract: Callable[..., Any]) -> None:
+    outcome = extract("Tom", "flew", "--labels", "person")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert (
+        "Tom: there is no such file. Fix: check the path; a text (in quotes) or - must be the only source."
+        in outcome.err
+    )
+
+
+def test_parquet_without_a_file_exits_with_2(extract: Callable[..., Any]) -> None:
+    outcome = extract("Tom", "--labels", "person", "--format", "parquet")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "Fix: --output found.parquet" in outcome.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import colorsys
+import csv
 import io
 import json
 import sys
@@ -14,11 +15,24 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import parquet
 from rich.console import Console
 
-from onoma import Document, Entity
+from onoma import Document, Entity, OnomaError
 from onoma.data import read, rendering
-from onoma.data.rendering import DARK, LIGHT, as_html, as_json, as_jsonl, as_table, write_documents, write_tables
+from onoma.data.rendering import (
+    DARK,
+    LIGHT,
+    as_html,
+    as_json,
+    as_jsonl,
+    as_table,
+    write_csv,
+    write_documents,
+    write_parquet,
+    write_tables,
+)
+from onoma.data.texts import Located
 
 TOM = Document(
     "Tom <3\n[red] Paris & Co",
@@ -230,10 +244,10 @@ def test_rows_are_printed_while_entities_are_read(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(sys, "stdout", output)
 
     def sections() -> Iterator[tuple[int, tuple[Entity, ...]]]:
-        yield 0, (Entity(0, 3, "Tom", "person"),)
+        yield 1, (Entity(0, 3, "Tom", "person"),)
         assert "Tom" in output.flushed[-1]
-        yield 1, ()  # a text without entities prints nothing
-        yield 2, (Entity(4, 7, "Ann", "person"), Entity(40_000, 40_005, "Paris", "city"))
+        yield 2, ()  # a text without entities prints nothing
+        yield 3, (Entity(4, 7, "Ann", "person"), Entity(40_000, 40_005, "Paris", "city"))
         assert "Paris" in output.flushed[-1]
 
     write_tables(sections())
@@ -249,7 +263,7 @@ def test_rows_are_printed_while_entities_are_read(monkeypatch: pytest.MonkeyPatc
 
 
 def test_quick_output_is_one_table(capsys: pytest.CaptureFixture[str]) -> None:
-    write_tables([(number, TOM.entities) for number in range(3)])
+    write_tables([(number, TOM.entities) for number in (1, 2, 3)])
     assert capsys.readouterr().out.count("┏") == 1
     write_tables([])
     assert "score" in capsys.readouterr().out  # the header alone
@@ -267,11 +281,70 @@ def test_files_and_standard_output_have_the_same_documents(
 
 
 def test_files_and_standard_output_have_the_same_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_tables([(0, TOM.entities)], tmp_path / "out")
-    write_tables([(0, TOM.entities)])
+    write_tables([(1, TOM.entities)], tmp_path / "out")
+    write_tables([(1, TOM.entities)])
     output = capsys.readouterr().out
     assert "person" in output
     assert (tmp_path / "out").read_text("utf-8") == output
+
+
+LOCATED = [Located("a.txt", 1, TOM), Located("b.jsonl", 2, EMPTY), Located("b.jsonl", 3, replace(TOM, id=None))]
+
+
+def test_csv_has_one_row_per_entity(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_csv(LOCATED, tmp_path / "found.csv")
+    write_csv(LOCATED)
+    assert capsys.readouterr().out == (tmp_path / "found.csv").read_text("utf-8")
+    with open(tmp_path / "found.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["file"], row["document"], row["id"]) for row in rows] == [("a.txt", "1", "<1>")] * 3 + [
+        ("b.jsonl", "3", "")
+    ] * 3
+    found = [(int(row["start"]), int(row["end"]), row["text"], row["label"]) for row in rows[:3]]
+    assert found == [(one.start, one.end, one.text, one.label) for one in TOM.entities]
+    assert [row["score"] for row in rows[:3]] == ["0.9124", "1.0", "0.5"]
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1))
+def test_csv_keeps_every_character(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    path = tmp_path_factory.mktemp("csv") / "found.csv"
+    write_csv([Located("", 1, Document(text, (Entity(0, len(text), text, "a,b"),)))], path)
+    with open(path, newline="", encoding="utf-8") as file:
+        (row,) = csv.DictReader(file)
+    assert (row["text"], row["label"]) == (text, "a,b")
+
+
+def test_parquet_has_one_row_per_entity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rendering, "ROWS_PER_GROUP", 4)
+    write_parquet(iter(LOCATED), tmp_path / "found.parquet")
+    table = parquet.read_table(tmp_path / "found.parquet")
+    assert parquet.ParquetFile(tmp_path / "found.parquet").num_row_groups == 2
+    assert table.column_names == ["file", "document", "id", "start", "end", "text", "label", "score"]
+    rows = table.to_pylist()
+    assert [(row["file"], row["document"], row["id"]) for row in rows[2:4]] == [
+        ("a.txt", 1, "<1>"),
+        ("b.jsonl", 3, None),
+    ]
+    assert [Entity(*(row[name] for name in table.column_names[3:])) for row in rows] == [*TOM.entities] * 2
+    write_parquet([], tmp_path / "empty.parquet")
+    assert parquet.read_table(tmp_path / "empty.parquet").schema == table.schema
+
+
+def test_parquet_needs_a_file() -> None:
+    with pytest.raises(OnomaError, match=r"Fix: --output found\.parquet"):
+        write_parquet(LOCATED, None)
+
+
+def test_tables_name_documents_of_several_files(capsys: pytest.CaptureFixture[str]) -> None:
+    write_tables([("b.jsonl:3", TOM.entities[:1]), ("a.txt", TOM.entities[1:2])])
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in capsys.readouterr().out.splitlines()]
+    assert [row[0] for row in rows if row] == ["b.jsonl:3", "a.txt"]
+
+
+def test_pages_name_the_file_of_a_document_without_an_id() -> None:
+    page = "".join(as_html([Document("Tom", meta={"file": "a&b.txt"}), replace(TOM, meta={"file": "b.txt"})], []))
+    assert "<h2>a&amp;b.txt</h2>" in page
+    assert "<h2>&lt;1&gt;</h2>" in page
 
 
 def test_a_file_appears_only_when_it_is_complete(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from onoma import DataError
-from onoma.data.texts import read_texts
+from onoma.data.texts import read_sources, read_texts
 
 
 def texts(source: str, *, by_line: bool = False) -> list[str]:
@@ -136,3 +136,49 @@ def test_closed_standard_input_is_explained(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(DataError, match=r"standard input is closed\. Fix: "):
         texts("-")
+
+
+def located(*sources: str, by_line: bool = False) -> list[tuple[str, int, str]]:
+    return [(one.file, one.number, one.document.text) for one in read_sources(sources, by_line=by_line).documents]
+
+
+def test_documents_of_several_files_have_names_and_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.txt").write_text("Tom flew.\nAnn sang.")
+    Path("b.jsonl").write_text('{"text": "Oslo", "file": "own"}\n{"text": "Lima"}\n')
+    assert located("a.txt", "b.jsonl") == [
+        ("a.txt", 1, "Tom flew.\nAnn sang."),
+        ("b.jsonl", 1, "Oslo"),
+        ("b.jsonl", 2, "Lima"),
+    ]
+    assert located("a.txt", "a.txt", by_line=True)[1:3] == [("a.txt", 2, "Ann sang."), ("a.txt", 1, "Tom flew.")]
+    documents = list(read_sources(["a.txt", "b.jsonl"]).documents)
+    assert [one.document.meta["file"] for one in documents] == ["a.txt", "own", "b.jsonl"]  # keys of a record stay
+    assert [one.name for one in documents] == ["a.txt", "b.jsonl:1", "b.jsonl:2"]
+
+
+def test_one_source_may_be_a_text_a_file_or_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.txt").write_text("Tom flew.")
+    assert located("Ann sang.") == [("", 1, "Ann sang.")]
+    assert located("a.txt") == [("a.txt", 1, "Tom flew.")]
+    assert not next(read_sources(["a.txt"]).documents).document.meta
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"Tom\nAnn\n")))
+    assert located("-", by_line=True) == [("-", 1, "Tom"), ("-", 2, "Ann")]
+
+
+@pytest.mark.parametrize("other", ["flew", "to Paris", "", "-", "missing.txt"])
+def test_several_sources_must_all_be_files(other: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.txt").write_text("Tom flew.")
+    with pytest.raises(DataError, match=r"there is no such file\. Fix: check the path"):
+        read_sources(["a.txt", other])  # before anything is read
+
+
+def test_all_files_are_checked_before_the_first_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("Tom flew.")
+    (tmp_path / "b.txt").write_bytes(b"%PDF-1.7")
+    with pytest.raises(DataError, match="PDF"):
+        read_sources([str(tmp_path / "a.txt"), str(tmp_path / "b.txt")])
+    with pytest.raises(DataError, match="this is a folder"):
+        read_sources([str(tmp_path / "a.txt"), str(tmp_path)])

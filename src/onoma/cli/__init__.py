@@ -40,7 +40,8 @@ app = typer.Typer(
 )
 app.command(
     epilog='Example: onoma extract "Tom flew to Paris." --labels "person, city"\n\n'
-    "Example: onoma extract notes.txt --examples dosages.jsonl"
+    "Example: onoma extract notes.txt --examples dosages.jsonl\n\n"
+    "Example: onoma extract reports/*.txt --labels company --output companies.csv"
 )(extract)
 app.command(
     epilog="Example: onoma train recipes/binder/conll2003.yaml --data data --output runs/conll --set seed=1\n\n"

@@ -13,12 +13,29 @@ import typer
 from onoma.cli.shared import BackendName, BatchSize, Device, Examples, Model, Overlap, TextProgress, Threshold
 
 if TYPE_CHECKING:
-    from onoma.entities import Document, EntityType
+    from onoma.data.texts import Located
+    from onoma.entities import Entity, EntityType
     from onoma.extractor import Section
+
+Format = Literal["table", "json", "jsonl", "html", "csv", "parquet"]
+
+_FORMATS: dict[str, Format] = {
+    ".json": "json",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".html": "html",
+    ".htm": "html",
+    ".csv": "csv",
+    ".parquet": "parquet",
+}
+"""What the name of an output file stands for."""
 
 
 def extract(
-    source: Annotated[str, typer.Argument(help="A text, a file (.txt, .jsonl), or - for standard input.")],
+    sources: Annotated[
+        list[str],
+        typer.Argument(metavar="SOURCE", help="A text, files (.txt, .jsonl), or - for standard input."),
+    ],
     labels: Annotated[
         list[str] | None,
         typer.Option(help='What to look for: "person, city"; may be repeated, and "a, b" in quotes is one label.'),
@@ -29,8 +46,9 @@ def extract(
     threshold: Threshold = None,
     overlap: Annotated[Overlap, typer.Option(help="Whether mentions may contain each other, or cross.")] = "flat",
     output_format: Annotated[
-        Literal["table", "json", "jsonl", "html"], typer.Option("--format", help="Format of the output.")
-    ] = "table",
+        Format | None,
+        typer.Option("--format", help="Format of the output; by default that of the name of --output, or table."),
+    ] = None,
     output: Annotated[Path | None, typer.Option(help="File to write instead of standard output.")] = None,
     lines: Annotated[bool, typer.Option("--lines", help="Read each line of plain text as a document.")] = False,
     backend: BackendName = "auto",
@@ -42,9 +60,10 @@ def extract(
 
     Without labels, the types of the examples are looked for, those of --examples or those that the model was taught.
     """
-    from onoma.data.rendering import write_documents, write_tables
-    from onoma.data.texts import STANDARD_INPUT, read_texts
+    from onoma.data.rendering import write_csv, write_documents, write_parquet, write_tables
+    from onoma.data.texts import STANDARD_INPUT, read_sources
     from onoma.extractor import load
+    from onoma.files import plain_suffix
     from onoma.labels.parsing import parse_labels, parse_threshold, read_types, split_labels
 
     if examples:
@@ -54,28 +73,28 @@ def extract(
     given: list[str | EntityType] = [*named, *(read_types(types) if types else ())]
     shown = open_examples(examples, (one.name for one in parse_labels(given)) if given else None) if examples else None
     thresholds = parse_threshold(threshold)
-    texts = read_texts(source, by_line=lines or (source == STANDARD_INPUT and output_format == "jsonl"))
+    form = output_format or _FORMATS.get(plain_suffix(output or ""), "table")
+    texts = read_sources(sources, by_line=lines or (sources == [STANDARD_INPUT] and form == "jsonl"))
     extractor = load(model, backend, device, style=style)
     if shown is not None:
         extractor = extractor.teach(shown)
     asked = parse_labels(given or (shown.types if shown else extractor.examples.labels))
 
-    def read(documents: Iterator[Document]) -> Iterator[Section]:
-        sections = extractor.stream_sections(
-            (document.text for document in documents),
-            asked,
-            threshold=thresholds,
-            overlap=overlap,
-            batch_size=batch_size,
-        )
-        return _with_progress(sections, TextProgress(texts.characters))
-
-    if output_format == "table":
-        write_tables(((section.text, section.entities) for section in read(texts.documents)), output)
-    else:
-        documents, again = tee(texts.documents)
-        annotated = _annotated(documents, read(again))
-        write_documents(annotated, [one.name for one in asked], output_format, output)
+    documents, again = tee(texts.documents)
+    sections = extractor.stream_sections(
+        (one.document.text for one in again), asked, threshold=thresholds, overlap=overlap, batch_size=batch_size
+    )
+    sections = _with_progress(sections, TextProgress(texts.characters))
+    match form:
+        case "table":
+            write_tables(_named(documents, sections, len(sources) > 1), output)
+        case "csv":
+            write_csv(_annotated(documents, sections), output)
+        case "parquet":
+            write_parquet(_annotated(documents, sections), output)
+        case _:
+            found = (one.document for one in _annotated(documents, sections))
+            write_documents(found, [one.name for one in asked], form, output)
 
 
 def _with_progress(sections: Iterator[Section], progress: TextProgress) -> Iterator[Section]:
@@ -87,12 +106,24 @@ def _with_progress(sections: Iterator[Section], progress: TextProgress) -> Itera
         yield section
 
 
-def _annotated(documents: Iterator[Document], sections: Iterator[Section]) -> Iterator[Document]:
+def _named(
+    documents: Iterator[Located], sections: Iterator[Section], several: bool
+) -> Iterator[tuple[int | str, list[Entity]]]:
+    """The entities of sections, with the number of their document, or its name if there are several files."""
+    current: Located | None = None
+    for section in sections:
+        current = current or next(documents)
+        yield current.name if several else current.number, section.entities
+        if section.is_last:
+            current = None
+
+
+def _annotated(documents: Iterator[Located], sections: Iterator[Section]) -> Iterator[Located]:
     """Documents with the entities of their sections."""
-    for document in documents:
+    for one in documents:
         section = next(sections)
         entities = list(section.entities)
         while not section.is_last:
             section = next(sections)
             entities += section.entities
-        yield replace(document, entities=tuple(entities), annotated=None)
+        yield one._replace(document=replace(one.document, entities=tuple(entities), annotated=None))

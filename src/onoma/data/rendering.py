@@ -1,10 +1,11 @@
-"""Output of documents with their entities: tables, JSON, JSON lines, or an HTML page.
+"""Output of documents with their entities: tables, JSON, JSON lines, CSV, Parquet, or an HTML page.
 
 Everything is written document by document, so that output of any size appears while documents are read.
 """
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import os
@@ -14,11 +15,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from heapq import heapify, heappop, heappush
 from html import escape
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
+from onoma.data.texts import Located
 from onoma.entities import Document, Entity
-from onoma.errors import DataError
-from onoma.files import atomic_write
+from onoma.errors import DataError, OnomaError
+from onoma.files import atomic_write, atomic_write_bytes
 from onoma.text.terminal import printable
 
 if TYPE_CHECKING:
@@ -28,6 +31,10 @@ OutputFormat = Literal["json", "jsonl", "html"]
 
 LIGHT, DARK = (70, 86), (45, 26)
 """Saturation and lightness (in percent) of the background of entities, on a light and on a dark page."""
+ROW_COLUMNS = ("file", "document", "id", "start", "end", "text", "label", "score")
+"""The columns of CSV and Parquet; `document` counts the documents of a file from 1."""
+ROWS_PER_GROUP = 50_000
+"""Rows that are written to Parquet at once."""
 SECONDS_BETWEEN_TABLES = 5.0
 """How often rows are written while documents are read."""
 
@@ -39,9 +46,7 @@ def write_documents(
     path: str | os.PathLike[str] | None = None,
 ) -> None:
     """Write documents one by one, in UTF-8, to a file or to standard output; `labels` are for the legend of HTML."""
-    with _open_output(path) as file:
-        if path is None and isinstance(file, io.TextIOWrapper):
-            file.reconfigure(encoding="utf-8", errors="backslashreplace")
+    with _open_output(path, utf8=True) as file:
         match format:
             case "json":
                 pieces = as_json(documents)
@@ -54,20 +59,56 @@ def write_documents(
             file.flush()
 
 
-def write_tables(entities: Iterable[tuple[int, Sequence[Entity]]], path: str | os.PathLike[str] | None = None) -> None:
+def write_csv(documents: Iterable[Located], path: str | os.PathLike[str] | None = None) -> None:
+    """Write one row per entity as CSV, in UTF-8, to a file or to standard output."""
+    with _open_output(path, utf8=True) as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(ROW_COLUMNS)
+        for one in documents:
+            writer.writerows((*row, round(score, 4)) for *row, score in _rows(one))
+            file.flush()
+
+
+def write_parquet(documents: Iterable[Located], path: str | os.PathLike[str] | None) -> None:
+    """Write one row per entity as a Parquet file."""
+    if path is None:
+        raise OnomaError("parquet is a binary format, which needs a file. Fix: --output found.parquet")
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ModuleNotFoundError as error:
+        raise OnomaError('parquet output needs pyarrow. Fix: pip install "onoma[parquet]"') from error
+    kinds = {"document": "int64", "start": "int64", "end": "int64", "score": "float64"}
+    schema = pyarrow.schema([(name, kinds.get(name, "string")) for name in ROW_COLUMNS])
+    rows = (row for one in documents for row in _rows(one))
+    with atomic_write_bytes(path) as file, parquet.ParquetWriter(file, schema) as writer:
+        while group := list(islice(rows, ROWS_PER_GROUP)):
+            writer.write_batch(pyarrow.record_batch(list(zip(*group, strict=True)), schema=schema))
+
+
+def _rows(one: Located) -> Iterator[tuple[Any, ...]]:
+    """A row per entity, with the values of `ROW_COLUMNS`."""
+    identifier = None if one.document.id is None else str(one.document.id)
+    for entity in one.document.entities:
+        yield one.file, one.number, identifier, *entity.to_dict().values()
+
+
+def write_tables(
+    entities: Iterable[tuple[int | str, Sequence[Entity]]], path: str | os.PathLike[str] | None = None
+) -> None:
     """Write entities as a table to a file or to standard output.
 
-    Each item of `entities` is the index of a document, counted from 0, and entities of that document. If reading them
-    takes long, rows are written every few seconds, as tables of equal width.
+    Each item of `entities` is the number or name of a document, counted from 1, and entities of that document. If
+    reading them takes long, rows are written every few seconds, as tables of equal width.
     """
     from rich.console import Console
 
     with _open_output(path) as file:
         console = Console(file=file)
-        rows: list[tuple[int, Entity]] = []
+        rows: list[tuple[int | str, Entity]] = []
         started, parts = time.monotonic(), 0
         for number, found in entities:
-            rows += [(number + 1, entity) for entity in found]
+            rows += [(number, entity) for entity in found]
             if rows and time.monotonic() - started > SECONDS_BETWEEN_TABLES:
                 console.print(as_table(rows, fixed=True, header=not parts))  # which also flushes
                 rows, started, parts = [], time.monotonic(), parts + 1
@@ -75,11 +116,14 @@ def write_tables(entities: Iterable[tuple[int, Sequence[Entity]]], path: str | o
             console.print(as_table(rows, fixed=parts > 0, header=not parts))
 
 
-def _open_output(path: str | os.PathLike[str] | None) -> AbstractContextManager[TextIO]:
+def _open_output(path: str | os.PathLike[str] | None, *, utf8: bool = False) -> AbstractContextManager[TextIO]:
+    """The file, or standard output, which writes UTF-8 whatever the locale if `utf8` is set."""
     if path is not None:
         return atomic_write(path)
     if sys.stdout is None:
         raise DataError("standard output is closed", fix="name a file to write, or leave standard output open")
+    if utf8 and isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
     return nullcontext(sys.stdout)
 
 
@@ -106,18 +150,19 @@ def as_json(documents: Iterable[Document]) -> Iterator[str]:
     yield "[]\n" if before == "[\n" else "\n]\n"
 
 
-def as_table(rows: Sequence[tuple[int, Entity]], *, fixed: bool = False, header: bool = True) -> Table:
-    """A table for a rich console; rows are entities with the number of their document, counted from 1.
+def as_table(rows: Sequence[tuple[int | str, Entity]], *, fixed: bool = False, header: bool = True) -> Table:
+    """A table for a rich console; rows are entities with the number of their document, counted from 1, or its name.
 
     With `fixed`, the widths of columns do not depend on the rows.
     """
     from rich.table import Table
     from rich.text import Text
 
-    several = fixed or any(number > 1 for number, _ in rows)
+    several = fixed or any(number != 1 for number, _ in rows)
+    named = any(isinstance(number, str) for number, _ in rows)
     table = Table(show_header=header, expand=fixed)
     for column in ["document"] * several + ["start", "end", "text", "label", "score"]:
-        is_text = column in ("text", "label")
+        is_text = column in ("text", "label") or (named and column == "document")
         width = None if is_text or not fixed else 10
         table.add_column(
             column, justify="left" if is_text else "right", overflow="fold", width=width, ratio=1 if is_text else None
@@ -135,7 +180,8 @@ def as_html(documents: Iterable[Document], labels: Sequence[str]) -> Iterator[st
     legend = "".join(f'<li><mark style="--hue: {hue}">{escape(label)}</mark></li>\n' for label, hue in hues.items())
     yield _PAGE_START.format(style=_STYLE, legend=legend)
     for document in documents:
-        title = "" if document.id is None else f"<h2>{escape(str(document.id))}</h2>"
+        name = document.meta.get("file") if document.id is None else document.id
+        title = "" if name is None else f"<h2>{escape(str(name))}</h2>"
         yield f'<article dir="auto">{title}<p>{"".join(_highlighted(document, hues))}</p></article>\n'
     yield "</main>\n</body>\n</html>\n"
 

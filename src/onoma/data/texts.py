@@ -1,10 +1,11 @@
-"""Texts to extract from: a string, a file, or standard input."""
+"""Texts to extract from: a string, files, or standard input."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,6 +33,59 @@ class Texts(NamedTuple):
 
     documents: Iterator[Document]
     characters: int | None = None
+
+
+class Located(NamedTuple):
+    """A document, and where it comes from."""
+
+    file: str  # empty for a text that is not a file
+    number: int  # among the documents of the file, from 1
+    document: Document
+    is_whole: bool = False  # whether the file is one document of plain text
+
+    @property
+    def name(self) -> str:
+        """The file, with the number of the document if it may have several.
+
+        >>> Located("news.jsonl", 3, Document("It rained.")).name
+        'news.jsonl:3'
+        """
+        return self.file if self.is_whole else f"{self.file}:{self.number}"
+
+
+class Sources(NamedTuple):
+    """Documents of one or several sources, and the total number of their characters if it is known before reading."""
+
+    documents: Iterator[Located]
+    characters: int | None = None
+
+
+def read_sources(sources: Sequence[str], *, by_line: bool = False) -> Sources:
+    """The documents of one source, as in `read_texts`, or of several files, which are opened one after another.
+
+    The name of the file is added to the other fields of documents of several files, as `file`.
+    """
+    if len(sources) == 1:
+        (source,) = sources
+        texts = read_texts(source, by_line=by_line)
+        file = "" if source != STANDARD_INPUT and _as_file(source) is None else source
+        documents = (Located(file, number, document) for number, document in enumerate(texts.documents, 1))
+        return Sources(documents, texts.characters)
+    for source in sources:
+        if _as_file(source) is None:
+            fix = "check the path; a text (in quotes) or - must be the only source"
+            raise DataError("there is no such file", path=source if source.strip() else repr(source), fix=fix)
+        if plain_suffix(source) not in RECORDS:
+            refuse_binary(source)
+    return Sources(_of_files(sources, by_line))
+
+
+def _of_files(files: Sequence[str], by_line: bool) -> Iterator[Located]:
+    for file in files:
+        is_whole = not by_line and plain_suffix(file) not in RECORDS
+        for number, document in enumerate(read_texts(file, by_line=by_line).documents, 1):
+            named = replace(document, meta={"file": file} | dict(document.meta))
+            yield Located(file, number, named, is_whole)
 
 
 def read_texts(source: str, *, by_line: bool = False) -> Texts:

@@ -8,13 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from onoma.errors import OnomaError
+from onoma.models.config import CONFIG_FILE, load_config
 
 EMBEDDED = Path(__file__).parent / "default"
-_HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
+MODEL_FILES = ("*.json", "*.onnx", "*.onnx.data", "*.safetensors")
+"""Files that are removed on the hub if a new version of a model has none of that name: old weights would be loaded."""
+_HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+(@[\w./-]+)?")  # owner/name, or owner/name@revision
 
 
 def find_model(name: str | os.PathLike[str] | None = None) -> Path:
-    """The folder of a model: a path, a hub name (`owner/name`) that is downloaded, or None for the embedded model."""
+    """The folder of a model: a path, a hub name that is downloaded, or None for the embedded model.
+
+    A hub name is `owner/name`, or `owner/name@revision` with a branch, a tag or a commit.
+    """
     if name is None:
         if not (EMBEDDED / "config.json").is_file():
             raise OnomaError(
@@ -34,34 +40,63 @@ def find_model(name: str | os.PathLike[str] | None = None) -> Path:
 
 
 def looks_like_hub_name(name: str) -> bool:
-    """Whether a name has the form owner/name, and does not start like a path."""
+    """Whether a name has the form owner/name or owner/name@revision, and does not start like a path."""
     return _HUB_NAME.fullmatch(name) is not None and not name.startswith(".")
 
 
 def _download(name: str) -> Path:
+    repository, _, revision = name.partition("@")
+    described = _snapshot(repository, revision, CONFIG_FILE)
+    try:  # before weights of somebody else's format are downloaded
+        load_config(described)
+    except OnomaError as error:
+        raise OnomaError(f"{name} on the hub is not a model of Onoma: {error}") from error
+    return _snapshot(repository, revision)
+
+
+def _snapshot(name: str, revision: str, files: str | None = None) -> Path:
     hub = _hub()
     try:
-        return Path(hub.snapshot_download(name))
+        return Path(hub.snapshot_download(name, revision=revision or None, allow_patterns=files))
     except Exception as error:  # the client raises dozens of types, its own and those of httpx
-        reason = str(error).strip().split("\n")[0] or type(error).__name__
         raise OnomaError(
-            f"there is no folder {name!r}, and it cannot be downloaded from the hub ({reason}). Fix: check the name "
-            "and the network; without a network, download the model elsewhere and give its folder"
+            f"there is no folder {name!r}, and it cannot be downloaded from the hub ({_reason(error)}). Fix: check the "
+            "name and the network; without a network, download the model elsewhere and give its folder"
         ) from error
 
 
-def upload(folder: Path, name: str, *, private: bool = False) -> str:
+def upload(
+    folder: Path,
+    name: str,
+    *,
+    private: bool = False,
+    revision: str | None = None,
+    commit_message: str | None = None,
+    token: str | None = None,
+) -> str:
     """Upload a model folder to the hub and return its address there."""
     hub = _hub()
     try:
-        address = hub.create_repo(name, private=private, exist_ok=True)
-        hub.upload_folder(repo_id=name, folder_path=folder)
+        address = hub.create_repo(name, private=private, exist_ok=True, token=token)
+        if revision is not None:
+            hub.create_branch(name, branch=revision, exist_ok=True, token=token)
+        hub.upload_folder(
+            repo_id=name,
+            folder_path=folder,
+            revision=revision,
+            commit_message=commit_message or "Upload a model of Onoma",
+            delete_patterns=list(MODEL_FILES),
+            token=token,
+        )
     except Exception as error:
-        reason = str(error).strip().split("\n")[0] or type(error).__name__
         raise OnomaError(
-            f"cannot upload to {name!r} on the hub ({reason}). Fix: `hf auth login`, check the name"
+            f"cannot upload to {name!r} on the hub ({_reason(error)}). Fix: `hf auth login`, check the name"
         ) from error
     return str(address)
+
+
+def _reason(error: Exception) -> str:
+    return str(error).strip().split("\n")[0] or type(error).__name__
 
 
 def _hub() -> Any:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from onoma.files import atomic_write
+from onoma.models.card import PLACE
 from onoma.models.config import ModelConfig
 from onoma.models.folder import CARD_FILE
 from onoma.training.recipe import Recipe
@@ -31,7 +32,7 @@ Recognises entities of types given in words. Trained with Onoma on: {corpora}.
 
 ```python
 import onoma
-model = onoma.load("path/to/this/folder")
+model = onoma.load("{PLACE}")
 model.extract("...", {list(config.types)[:3]})
 ```
 
