@@ -1,4 +1,4 @@
-"""F1 on five European languages that the embedded model was not made for: what happens to such texts.
+"""F1 on five European languages that the embedded model was not made for, beside English.
 
     python benchmarks/languages.py [--model FOLDER]
 
@@ -20,7 +20,7 @@ from onoma.evaluation.runs import run
 from records import RESULTS, ROOT, Record, command, commit_for, main_with_errors, write_records
 from zero_shot import encoder_of
 
-LANGUAGES = {"de": "German", "fr": "French", "es": "Spanish", "it": "Italian", "nl": "Dutch"}
+LANGUAGES = {"en": "English", "de": "German", "fr": "French", "es": "Spanish", "it": "Italian", "nl": "Dutch"}
 
 
 def main() -> None:
