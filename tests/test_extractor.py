@@ -498,6 +498,20 @@ def test_mixed_texts_give_what_each_model_alone_gives(
         assert all(text[one.start : one.end] == one.text for one in entities)
 
 
+def test_breadths_choose_labels_in_mixed_texts_by_their_own_model(folder: Path) -> None:
+    extractor, text = load(folder), f"{CHINESE}\n{ENGLISH}"
+    before = extractor.extract(text, ASKED, threshold=0.0)
+    english = extractor._models[1].get().runtime
+    english.config = replace(english.config, breadth_weight=1.0)
+    with pytest.MonkeyPatch.context() as patch:  # "person" is so broad that "city" is preferred to it
+        patch.setattr(english, "breadths", lambda query: np.array([0.0, 100.0], np.float32))
+        after = extractor.extract(text, ASKED, threshold=0.0)
+    labels = {one.text: one.label for one in before}
+    changed = {one.text: one.label for one in after}
+    assert {labels["王芳"], labels["Tom"], changed["王芳"]} == {"person"}
+    assert changed["Tom"] == "city"
+
+
 def test_a_long_text_of_either_script_comes_in_sections(
     routed: Extractor, alone: dict[str, Extractor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
