@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +18,11 @@ from onoma.text.width import fold_width
 
 PLAIN_SIGNS = {"\u201c": '"', "\u201d": '"', "\u2018": "'", "\u2019": "'", "\u2014": "-", "\u2026": "."}
 """Typographic signs, and the plain ones that can replace them."""
+SHAPE_BITS = 20
+"""With word shapes, a token id has the shape of its word in the bits from this one on."""
+TOKEN_MASK = (1 << SHAPE_BITS) - 1
+WORD_SHAPES = ("lower", "capitalised", "upper", "mixed")
+"""How a word is written; a word without letters that have two cases counts as lower."""
 MAX_CACHED_WORDS = 200_000
 """When the cache holds more words, it starts anew."""
 
@@ -39,13 +44,16 @@ class WordTokenizer:
 
     Words are tokenised one by one, so the tokens of a word do not depend on its neighbours, and the tokens of words
     that were seen before come from a cache. Full-width letters and digits are read as half-width ones.
+
+    With `word_shapes`, the tokens of words also say how the word is written, for encoders that read all letters as
+    lower-case ones: id + (shape << SHAPE_BITS).
     """
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
+    def __init__(self, tokenizer: Tokenizer, word_shapes: bool = False) -> None:
         tokenizer.no_padding()
         tokenizer.no_truncation()
         tokenizer.encode_special_tokens = True  # a label "[CLS]" is text, not the encoder's first token
-        self.tokenizer = tokenizer
+        self.tokenizer, self.word_shapes = tokenizer, word_shapes
         special = tokenizer.encode("").ids
         if len(special) not in (1, 2):
             raise OnomaError(f"the tokenizer must add one token at each end of a text, it adds {len(special)} in all")
@@ -58,14 +66,14 @@ class WordTokenizer:
         self._clear_cache()
 
     @classmethod
-    def load(cls, folder: str | os.PathLike[str]) -> WordTokenizer:
+    def load(cls, folder: str | os.PathLike[str], word_shapes: bool = False) -> WordTokenizer:
         """Read the tokenizer of a model folder."""
         path = Path(folder) / "tokenizer.json"
         if not path.is_file():
             raise OnomaError(f"{folder} has no tokenizer.json. Fix: save the encoder's fast tokenizer there")
         fix = "save or download the model again"
         try:
-            loaded = cls(Tokenizer.from_file(str(path)))
+            loaded = cls(Tokenizer.from_file(str(path)), word_shapes)
             loaded.encode(["a word", "\u16a0\U00010380"])  # Runic and Ugaritic letters: few tokenizers know them
             return loaded
         except OnomaError as error:
@@ -129,7 +137,20 @@ class WordTokenizer:
             ids.append(np.insert(tokens, np.searchsorted(word, empty), self.unk))
             count[empty] = 1
             counts.append(count)
-        return WordTokenIds(np.concatenate(ids), np.concatenate(counts))
+        found = WordTokenIds(np.concatenate(ids), np.concatenate(counts))
+        if self.word_shapes:
+            shapes = np.fromiter(map(_shape, clean), np.int32, len(clean))
+            found = replace(found, ids=found.ids | np.repeat(shapes << SHAPE_BITS, found.counts))
+        return found
+
+
+def _shape(word: str) -> int:
+    """The number of a word's shape in `WORD_SHAPES`."""
+    if word == word.lower():
+        return 0
+    if word[:1].isupper() and word[1:] == word[1:].lower():
+        return 1
+    return 2 if word == word.upper() else 3
 
 
 def _readable(texts: Sequence[str]) -> list[str]:

@@ -15,9 +15,11 @@ from onnx import TensorProto
 from torch import Tensor, nn
 
 from onoma.errors import OnomaError
+from onoma.inputs.tokenizer import SHAPE_BITS
 from onoma.onnx.runtime import PAST
 from onoma.onnx.writer import OPSET, Floats, GraphInput, GraphWriter, balance
 from onoma.systems.blocks.families import FAMILIES, layer_names
+from onoma.systems.blocks.transformer import WORD_SHAPES
 
 IDS, MASK, VISIBLE, POSITIONS = "ids", "mask", "visible", "positions"
 TOKENS = {IDS: GraphInput(("texts", "tokens")), MASK: GraphInput(("texts", "tokens"))}
@@ -148,10 +150,19 @@ class _EncoderWriter:
         words = self.weights["embeddings.word_embeddings.weight"]
         if self.added is not None:
             words = np.concatenate([words, self.added])
-        x = self._norm(self.graph.node("Add", self.graph.embedding(words, IDS), place), "embeddings.LayerNorm")
+        x = self._norm(self.graph.node("Add", self._token_vectors(words), place), "embeddings.LayerNorm")
         for number in range(self.config.num_hidden_layers):
             x = self._layer(x, bias, number)
         return x
+
+    def _token_vectors(self, words: Floats) -> str:
+        """Embeddings of tokens, and of the shapes of their words if there are some."""
+        graph, shapes = self.graph, self.weights.get(f"embeddings.{WORD_SHAPES}.weight")
+        if shapes is None:
+            return graph.embedding(words, IDS)
+        limit = graph.constant(1 << SHAPE_BITS, np.int64)
+        vectors = graph.embedding(words, graph.node("Mod", IDS, limit))
+        return graph.node("Add", vectors, graph.node("Gather", graph.constant(shapes), graph.node("Div", IDS, limit)))
 
     def _position_table(self) -> Floats:
         """Position embeddings plus the embedding of segment 0."""

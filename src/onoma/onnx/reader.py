@@ -218,11 +218,21 @@ def _embeddings(graph: GraphReader, norm: onnx.NodeProto) -> tuple[Floats, Float
     places = graph.producers[graph.inputs(norm.input[0], "Add")[1]]
     if places.op_type not in ("Slice", "Gather"):
         raise graph.unknown()
-    tables = [graph.required(node.input[0]) for node in graph.operators("Gather") if node.input[1] == IDS]
+    ids = (IDS, *(node.output[0] for node in graph.operators("Mod")))  # without the shapes of words
+    tables = [graph.required(node.input[0]) for node in graph.operators("Gather") if node.input[1] in ids]
     words = tables[0].astype(np.float32)
     if len(tables) > 1:  # integers and the scale of each row
         words = words * tables[1]
     return words, graph.required(places.input[0])
+
+
+def read_word_shapes(graph: GraphReader) -> Floats:
+    """The embeddings of word shapes."""
+    shapes = [node.output[0] for node in graph.operators("Div") if node.input[0] == IDS]
+    tables = [graph.required(node.input[0]) for node in graph.operators("Gather") if node.input[1] in shapes]
+    if not tables:
+        raise graph.unknown()
+    return tables[0]
 
 
 def _heads(graph: GraphReader) -> int:

@@ -20,6 +20,7 @@ from onoma.labels.type_cache import TypeCache
 from onoma.models.folder import ModelFolder
 from onoma.onnx.session import OnnxSession, WorkerThreads
 from onoma.systems.base import RuntimeSettings, refuse_examples
+from onoma.systems.options import reads_word_shapes
 
 Floats = NDArray[np.float32]
 Integers = NDArray[np.int64]
@@ -44,7 +45,8 @@ class OnnxRuntime(ABC):
     labels: frozenset[str] | None = None
 
     def __init__(self, folder: ModelFolder, settings: RuntimeSettings) -> None:
-        self.config, self.tokenizer = folder.config, WordTokenizer.load(folder.path)
+        self.config = folder.config
+        self.tokenizer = WordTokenizer.load(folder.path, reads_word_shapes(folder.config.options))
         threads = WorkerThreads(settings.threads)
         self.workers, self.map = threads.threads, threads.map
         cache = settings.cache_dir

@@ -34,6 +34,11 @@ def parse_options(kind: type[T], values: Mapping[str, Any], renamed: Mapping[str
     return kind(**checked)
 
 
+def reads_word_shapes(options: Mapping[str, Any]) -> bool:
+    """Whether a model with these options reads how words are written, apart from their tokens."""
+    return bool(options.get("word_shapes", False))
+
+
 def _check(name: str, value: Any, hint: Any) -> Any:
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Literal:

@@ -104,7 +104,7 @@ def _key(recipe: Recipe, data: Path, tokenizer: WordTokenizer) -> str:
         parts += [recipe.data.relabel.model_dump(exclude={"model"}), _model_key(recipe.data.relabel)]
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode())
     vocabulary = sorted(tokenizer.tokenizer.get_vocab().items())
-    digest.update(json.dumps([vocabulary, tokenizer.tokenizer.encode(PROBE).ids]).encode())
+    digest.update(json.dumps([vocabulary, tokenizer.tokenizer.encode(PROBE).ids, tokenizer.word_shapes]).encode())
     for path in [*sorted(OWN_FOLDER.glob("*.yaml")), *(path for one in trained for path in _files(data, one))]:
         digest.update(path.read_bytes())
     return digest.hexdigest()[:24]

@@ -37,6 +37,7 @@ from onoma.labels.translation import TRANSLATIONS_FILE
 from onoma.models.folder import ONNX_FILE, TOKENIZER_FILES, WEIGHTS_FILE, ModelFolder, copy_files, open_single
 from onoma.models.weights import load_weights, save_model, save_weights
 from onoma.systems.blocks.encoders import save_tokenizer
+from onoma.systems.options import reads_word_shapes
 from onoma.systems.registry import get_system
 from onoma.training.callbacks import BestWeights
 from onoma.training.card import write_card
@@ -104,7 +105,8 @@ def train(
         raise OnomaError("the recipe has no dev data. Fix: name the 'dev' split of a corpus in data.corpora")
     with arguments.main_process_first(local=False):
         _save_tokenizer(recipe, start, output / TOKENIZER)
-    prepared = prepare_data(recipe, data, WordTokenizer.load(output / TOKENIZER), cache)
+    word_shapes = reads_word_shapes(recipe.options if start is None else start.config.options)
+    prepared = prepare_data(recipe, data, WordTokenizer.load(output / TOKENIZER, word_shapes), cache)
     if start is None:
         runtime = training.new(recipe, prepared.types, output / TOKENIZER)
         if recipe.start is not None:

@@ -25,6 +25,7 @@ from onoma.models.folder import ONNX_FILE, WEIGHTS_FILE, ModelFolder, RoutedFold
 from onoma.models.hub import EMBEDDED
 from onoma.models.weights import load_model
 from onoma.systems.blocks.families import layer_names
+from onoma.systems.options import reads_word_shapes
 from onoma.systems.registry import get_system
 from onoma.training.corpora import load_part
 from onoma.training.recipe import EMBEDDED_MODEL, Recipe, open_start
@@ -115,7 +116,7 @@ def continue_start(start: ModelFolder, training: Training, types: Sequence[Entit
     model: Any = load_start(start)
     described = {one.name: one.description for one in types}
     config = replace(start.config, types=described, options=asdict(model.options))
-    runtime = training.continued(model, config, WordTokenizer.load(tokenizer))
+    runtime = training.continued(model, config, WordTokenizer.load(tokenizer, reads_word_shapes(config.options)))
     if runtime.labels is not None and list(start.config.types) != list(described):
         raise OnomaError(
             f"{start.path} knows only the types it was trained on ({', '.join(start.config.types)}), the data has "

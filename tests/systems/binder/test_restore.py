@@ -19,6 +19,7 @@ from onoma.models.weights import save_model
 from onoma.systems.base import RuntimeSettings
 from onoma.systems.binder.onnx_runtime import OnnxBinder
 from onoma.systems.binder.torch_runtime import TorchBinder
+from onoma.systems.options import reads_word_shapes
 from onoma.systems.registry import get_system
 from systems.binder.test_export import assert_same_proposals, random_binder
 from tiny import corpus
@@ -29,7 +30,8 @@ ROOT = Path(__file__).parents[3]
 def restored(folder: Path) -> TorchBinder:
     opened = open_single(folder, "restore")
     model = get_system("binder").restore(opened).eval()
-    return TorchBinder(model, opened.config, WordTokenizer.load(folder))  # type: ignore[arg-type]
+    tokenizer = WordTokenizer.load(folder, reads_word_shapes(opened.config.options))
+    return TorchBinder(model, opened.config, tokenizer)  # type: ignore[arg-type]
 
 
 def scores(runtime: Any, data: Corpus, floor: float) -> dict[tuple[int, ...], float]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from onoma.entities import EntityType
 from onoma.inputs.batches import pad_rows
-from onoma.inputs.tokenizer import WordTokenizer
+from onoma.inputs.tokenizer import TOKEN_MASK, WordTokenizer
 from onoma.systems.binder.options import BinderOptions
 from onoma.systems.binder.prototypes import Prototypes
 from onoma.training.aliases import nonsense_names
@@ -75,7 +75,7 @@ class BinderCollator:
         ids, mask = pad_rows(rows, self.tokenizer.pad)
         gold = gold_rows(examples, types)
         arrays: Arrays = {
-            "ids": batch.ids,
+            "ids": self._drop_shapes(batch.ids, generator),
             "mask": batch.mask,
             "first": batch.first,
             "last": batch.last,
@@ -97,6 +97,13 @@ class BinderCollator:
                 widths = self.options.max_train_width or batch.first.shape[1]
                 arrays["type_pairs"] = pairs[pairs[:, 2] - pairs[:, 1] < widths]
         return arrays
+
+    def _drop_shapes(self, ids: NDArray[np.int64], generator: np.random.Generator) -> NDArray[np.int64]:
+        """Token ids, of some windows without the shapes of their words."""
+        if not self.options.word_shapes:
+            return ids
+        dropped = generator.random(len(ids)) < self.options.shape_dropout
+        return np.where(dropped[:, None], ids & TOKEN_MASK, ids)
 
     def _type_inputs(
         self, types: Integers, generator: np.random.Generator

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from onoma.systems.binder.options import BinderOptions
 from onoma.systems.blocks.cuda_graphs import GraphedFunction
-from onoma.systems.blocks.encoders import encoder_function, mean_pool
+from onoma.systems.blocks.encoders import add_word_shapes, encoder_function, mean_pool
 from onoma.systems.blocks.losses import breadth_loss, contrastive_loss, focal_loss, narrow_type_loss
 from onoma.systems.blocks.negatives import counted_spans
 
@@ -94,6 +94,8 @@ class Binder(nn.Module):
         """Without a `type_encoder`, texts and types share one; `type_count` is for atomic types, global thresholds."""
         super().__init__()
         self.options = options
+        if options.word_shapes:
+            add_word_shapes(text_encoder)
         self.text_encoder = text_encoder
         self.own_type_encoder = type_encoder
         self.encode = encoder_function(text_encoder)

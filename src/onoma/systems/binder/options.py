@@ -31,6 +31,8 @@ class BinderOptions:
     max_train_width: int | None = None  # words of the longest span in training; None: no limit, as in the paper
     temperature: float = 0.07  # initial value; each of the three is learned
     shared_encoder: bool = False  # one encoder for text and types (ours)
+    word_shapes: bool = False  # read how words are written, for encoders that see lower-case letters only (ours)
+    shape_dropout: float = 0.1  # share of training windows whose word shapes are not shown
     shared_linear: bool = False  # table 4: one projection for spans and positions
     position_losses: bool = True  # table 4: start and end objectives
     inference: Literal["span", "joint"] = "span"  # table 4
@@ -53,7 +55,7 @@ class BinderOptions:
             at_least_1=("vector_size", "width_size", "max_width", "max_train_width"),
             positive=("temperature",),
             not_negative=("gamma", "narrow_type_weight", "negative_rate"),
-            from_0_to_1=("beta",),
+            from_0_to_1=("beta", "shape_dropout"),
         )
         if min(self.loss_weights) < 0 or not sum(self.loss_weights):
             weights = list(self.loss_weights)

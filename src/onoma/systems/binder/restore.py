@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from onoma.errors import OnomaError
 from onoma.models.folder import ONNX_FILE, ModelFolder
-from onoma.onnx.reader import GraphReader, LinearLayer, read_encoder
+from onoma.onnx.reader import GraphReader, LinearLayer, read_encoder, read_word_shapes
 from onoma.onnx.writer import Floats
 from onoma.systems.binder.model import Binder
 from onoma.systems.binder.onnx_runtime import TYPES_FILE
@@ -36,6 +36,9 @@ def restore_binder(folder: ModelFolder, options: BinderOptions) -> Binder:
     types = GraphReader(folder.path / TYPES_FILE) if folder.has(TYPES_FILE) else text
     type_encoder = None if types is text else read_encoder(types)
     model = Binder(read_encoder(text), type_encoder, options, folder.config.max_tokens)
+    if options.word_shapes:
+        encoder: Any = model.text_encoder
+        encoder.embeddings.word_shapes.weight.copy_(_tensor(read_word_shapes(text)))
     _restore_text_heads(text, model)
     _restore_type_heads(types, model)
     _restore_widths(text.required("widths"), model)

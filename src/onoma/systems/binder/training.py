@@ -52,7 +52,7 @@ class BinderTraining:
         model = Binder(load_encoder(recipe.encoder), type_encoder, options, recipe.max_tokens, len(types))
         device = "cuda" if torch.cuda.is_available() else "cpu"
         config = recipe.model_config_for(types, asdict(options))
-        return TorchBinder(model.to(device), config, WordTokenizer.load(tokenizer_folder))
+        return TorchBinder(model.to(device), config, WordTokenizer.load(tokenizer_folder, options.word_shapes))
 
     def continued(self, model: Binder, config: ModelConfig, tokenizer: WordTokenizer) -> TorchBinder:
         """A trained model that is to be trained further."""

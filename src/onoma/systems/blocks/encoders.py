@@ -17,12 +17,13 @@ from transformers.utils import logging as transformers_logging
 
 from onoma.errors import OnomaError
 from onoma.files import require_storage
+from onoma.inputs.tokenizer import WORD_SHAPES as SHAPE_NAMES
 from onoma.inputs.tokenizer import normalize_unknown_signs
 from onoma.models.hub import looks_like_hub_name
 from onoma.systems.blocks.cuda_graphs import GraphedFunction
-from onoma.systems.blocks.families import layer_names
+from onoma.systems.blocks.families import FAMILIES, layer_names
 from onoma.systems.blocks.inference import InferenceTransformer
-from onoma.systems.blocks.transformer import Transformer
+from onoma.systems.blocks.transformer import WORD_SHAPES, Transformer
 
 ENCODER_FOLDER = "encoder"
 GET_AN_ENCODER = "give a folder with config.json, the weights and the tokenizer of an encoder"
@@ -141,6 +142,18 @@ def max_positions(encoder: nn.Module) -> int | None:
             unused = 0 if module.padding_idx is None else module.padding_idx + 1  # RoBERTa counts from there
             return module.num_embeddings - unused
     return None
+
+
+def add_word_shapes(encoder: Any) -> None:
+    """Add embeddings of word shapes to those of an encoder; they are 0 before training."""
+    if layer_names(encoder.config) is None:
+        raise OnomaError(
+            f"an encoder of the type {encoder.config.model_type!r} cannot read word shapes. Fix: use one of "
+            f"{', '.join(FAMILIES)}, or remove the option 'word_shapes'"
+        )
+    shapes: nn.Embedding = nn.utils.skip_init(nn.Embedding, len(SHAPE_NAMES), encoder.config.hidden_size)  # type: ignore[no-untyped-call]
+    nn.init.zeros_(shapes.weight)
+    encoder.embeddings.add_module(WORD_SHAPES, shapes)
 
 
 def mean_pool(states: Tensor, mask: Tensor) -> Tensor:

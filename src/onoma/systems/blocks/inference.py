@@ -19,8 +19,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from onoma.inputs.tokenizer import SHAPE_BITS, TOKEN_MASK
 from onoma.systems.blocks.packed_attention import PackedAttention, PackedTokens, padded_attention
-from onoma.systems.blocks.transformer import HIDDEN, Transformer, TransformerLayer
+from onoma.systems.blocks.transformer import HIDDEN, WORD_SHAPES, Transformer, TransformerLayer
 
 logger = logging.getLogger(__name__)
 _ALIGNMENT = 16  # of the rows of a bias; attention kernels copy a bias whose rows are not aligned, in every layer
@@ -50,6 +51,8 @@ class InferenceTransformer:
         config, embeddings = transformer.config, transformer.encoder.embeddings
         self.heads, self.dtype = int(config.num_attention_heads), dtype
         self.words = embeddings.word_embeddings.weight.detach().to(dtype)
+        shapes = getattr(embeddings, WORD_SHAPES, None)
+        self.shapes = None if shapes is None else shapes.weight.detach().to(dtype)
         places = embeddings.position_embeddings.weight[transformer.offset :]
         if hasattr(embeddings, "token_type_embeddings"):
             places = places + embeddings.token_type_embeddings.weight[0]
@@ -61,7 +64,9 @@ class InferenceTransformer:
 
     def token_vectors(self, ids: Tensor) -> Tensor:
         """The encoder's embeddings of tokens: (texts, tokens, hidden)."""
-        return F.embedding(ids, self.words)
+        if self.shapes is None:
+            return F.embedding(ids, self.words)
+        return F.embedding(ids & TOKEN_MASK, self.words) + F.embedding(ids >> SHAPE_BITS, self.shapes)
 
     def embed(self, vectors: Tensor, positions: Tensor) -> Tensor:
         """The input of the first layer (..., hidden), from vectors of tokens or of markers."""

@@ -25,6 +25,7 @@ from onoma.models.weights import load_model
 from onoma.systems.base import RuntimeSettings, refuse_examples
 from onoma.systems.blocks.encoders import max_positions
 from onoma.systems.blocks.inference import inference_dtype
+from onoma.systems.options import reads_word_shapes
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -49,7 +50,8 @@ class LoadedTorchModel:
     @classmethod
     def load(cls, folder: ModelFolder, settings: RuntimeSettings) -> Self:
         """Load a model folder."""
-        runtime = cls(load_model(folder, settings.device), folder.config, WordTokenizer.load(folder.path))
+        tokenizer = WordTokenizer.load(folder.path, reads_word_shapes(folder.config.options))
+        runtime = cls(load_model(folder, settings.device), folder.config, tokenizer)
         runtime.prepare()
         return runtime
 

@@ -17,8 +17,11 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from onoma.errors import OnomaError
+from onoma.inputs.tokenizer import SHAPE_BITS, TOKEN_MASK
 from onoma.systems.blocks.families import FAMILIES, LayerNames, layer_names
 
+WORD_SHAPES = "word_shapes"
+"""The name of the embeddings of word shapes, among those of an encoder."""
 HIDDEN = -1e4
 """Added to attention scores of hidden tokens: finite, so that a row with nothing to attend to does not become NaN."""
 
@@ -44,7 +47,9 @@ class Transformer:
 
     def token_vectors(self, ids: Tensor) -> Tensor:
         """The encoder's embeddings of tokens: (texts, tokens, hidden)."""
-        vectors: Tensor = self.encoder.embeddings.word_embeddings(ids)
+        parts = self.encoder.embeddings
+        words, shapes = parts.word_embeddings, getattr(parts, WORD_SHAPES, None)
+        vectors: Tensor = words(ids) if shapes is None else words(ids & TOKEN_MASK) + shapes(ids >> SHAPE_BITS)
         return vectors
 
     def embed(self, vectors: Tensor, positions: Tensor) -> Tensor:
