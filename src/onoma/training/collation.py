@@ -23,7 +23,8 @@ class TypeSampler:
     """Chooses the types that a batch asks for, and the texts that describe them.
 
     A batch asks for the types that are annotated in any of its windows; if there are more than `max_types`, for those
-    with a mention and a sample of the others. With probability `description_dropout`, the types of a batch are given by
+    with a mention and a sample of the others. With `any_type`, it asks for types that are annotated elsewhere as well,
+    while there is room. With probability `description_dropout`, the types of a batch are given by
     their names alone, so that a model learns to work with and without descriptions. This is decided per batch, because
     a few long descriptions among names would cause much padding. With probability `alias_rate`, a type is given by one
     of its `aliases` instead.
@@ -39,7 +40,9 @@ class TypeSampler:
         description_dropout: float = 0.0,
         aliases: Mapping[str, Sequence[str]] | None = None,
         alias_rate: float = 0.0,
+        any_type: bool = False,
     ) -> None:
+        self.any_type = any_type
         self.max_types, self.description_dropout, self.alias_rate = max_types, description_dropout, alias_rate
         self.tokens = tokenizer.encode([one.as_text() if with_description else one.name for one in types])
         self.name_tokens = tokenizer.encode([one.name for one in types])
@@ -56,6 +59,10 @@ class TypeSampler:
         room = len(others) if self.max_types is None else max(0, self.max_types - len(present))
         if room < len(others):
             others = generator.choice(others, room, replace=False)
+        elif self.any_type:
+            rest = np.setdiff1d(np.arange(len(self.tokens)), np.concatenate([present, others]))
+            room = len(rest) if self.max_types is None else min(len(rest), room - len(others))
+            others = np.concatenate([others, generator.choice(rest, room, replace=False)])
         return np.sort(np.concatenate([present, others])).astype(np.int64)
 
     def token_rows(self, types: Integers, generator: np.random.Generator) -> list[list[int]]:

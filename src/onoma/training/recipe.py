@@ -123,6 +123,8 @@ class TrainingRecipe(_Strict):
     checkpoints: bool = True  # to resume after an interruption
     description_dropout: float = Field(default=0.0, ge=0, le=1)  # types without their descriptions
     alias_rate: float = Field(default=0.0, ge=0, le=1)  # types given by one of their `data.aliases`
+    teacher: str | None = None  # a trained model whose scores are learned as well: a folder or a hub name
+    teacher_weight: float = Field(default=1.0, gt=0)  # of its loss
     threshold_from: Literal["paper", "dev", "start"] = (
         "paper"  # start: that of the model to start from, with its scores
     )

@@ -209,6 +209,11 @@ def _train_stages(training: Training, runtime: Any, data: TrainingData, output: 
         runtime.config = uncalibrated(runtime.config)
     trained = {}
     for stage in training.stages(runtime, data):
+        if settings.teacher is not None and not stage.has_teacher:
+            raise OnomaError(
+                f"the stage {stage.name!r} of {data.recipe.system} does not learn from a teacher. "
+                "Fix: remove 'training.teacher' from the recipe"
+            )
         freeze_layers(runtime.model, data.recipe.stage_training(stage.name).frozen_layers)
         trained[stage.name] = _train_stage(data, stage, runtime.model, output)
     if settings.start_share == "dev":

@@ -32,6 +32,7 @@ class Stage:
     collator: Collator
     evaluate: Callable[[], dict[str, float]]
     monitor: Monitor = "f1"
+    has_teacher: bool = False  # whether it learns from the teacher of the recipe
 
 
 @dataclass(frozen=True, slots=True)

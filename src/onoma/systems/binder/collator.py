@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +48,7 @@ class BinderCollator:
         seed: int = 0,
         prototypes: Prototypes | None = None,
         breadths: Integers | None = None,
+        teacher_tokenizer: WordTokenizer | None = None,
     ) -> None:
         """`breadths` of types (from `type_breadths`) are needed for `narrow_type_weight` and `breadth_head`.
 
@@ -54,6 +56,7 @@ class BinderCollator:
         """
         self.tokenizer, self.options, self.seed, self.prototypes = tokenizer, options, seed, prototypes
         self.breadths, self.nonsense_types = breadths, nonsense_types
+        self.teacher_tokenizer = teacher_tokenizer
         self.sampler = TypeSampler(
             types,
             tokenizer,
@@ -62,6 +65,7 @@ class BinderCollator:
             description_dropout=description_dropout,
             aliases=aliases,
             alias_rate=alias_rate,
+            any_type=teacher_tokenizer is not None,
         )
 
     def __call__(self, examples: Sequence[Example]) -> Arrays:
@@ -87,6 +91,8 @@ class BinderCollator:
             "type_numbers": np.pad(types, (0, len(nonsense))),
             **masked_rows(examples),
         }
+        if self.teacher_tokenizer is not None:
+            arrays |= teacher_inputs(examples, self.teacher_tokenizer)
         if places is not None:
             arrays["type_places"] = np.array(places)
         if self.breadths is not None:
@@ -115,6 +121,21 @@ class BinderCollator:
             instances = [self.prototypes.draw(int(number), generator) for number in types]
             return [tokens for tokens, _ in instances], [place for _, place in instances]
         return self.sampler.token_rows(types, generator), None
+
+
+def teacher_inputs(examples: Sequence[Example], tokenizer: WordTokenizer) -> Arrays:
+    """The same windows in the tokens of a teacher."""
+    own = []
+    for example in examples:
+        words = [example.text[start:end] for start, end in example.words.tolist()]
+        own.append(replace(example, tokens=tokenizer.tokenize(words)))
+    batch = collate_examples(own, tokenizer)
+    return {
+        "teacher_ids": batch.ids,
+        "teacher_mask": batch.mask,
+        "teacher_first": batch.first,
+        "teacher_last": batch.last,
+    }
 
 
 def type_breadths(examples: Sequence[Example], types: int) -> Integers:

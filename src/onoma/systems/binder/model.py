@@ -14,7 +14,7 @@ is [CLS], whose similarities are the thresholds (equations 8 and 9).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -23,8 +23,11 @@ from torch import Tensor, nn
 from onoma.systems.binder.options import BinderOptions
 from onoma.systems.blocks.cuda_graphs import GraphedFunction
 from onoma.systems.blocks.encoders import add_word_shapes, encoder_function, mean_pool
-from onoma.systems.blocks.losses import breadth_loss, contrastive_loss, focal_loss, narrow_type_loss
+from onoma.systems.blocks.losses import breadth_loss, contrastive_loss, distillation_loss, focal_loss, narrow_type_loss
 from onoma.systems.blocks.negatives import counted_spans
+
+if TYPE_CHECKING:
+    from onoma.systems.binder.teacher import Teacher
 
 BREADTH_LOSS_WEIGHT = 0.1
 """Adam learns the same with any weight; a small one keeps the gradient small, so that the clipping of all gradients
@@ -120,6 +123,8 @@ class Binder(nn.Module):
             self.breadth_head: nn.Linear = nn.utils.skip_init(nn.Linear, hidden, 1, bias=False)  # type: ignore[no-untyped-call]
             nn.init.zeros_(self.breadth_head.weight)
         self.dropout = nn.Dropout(0.1)
+        self.teacher: Teacher | None = None  # in training only; it is no part of the weights
+        self.teacher_weight = 1.0
 
     def forward(
         self,
@@ -137,6 +142,7 @@ class Binder(nn.Module):
         type_pairs: Tensor | None = None,
         breadth_pairs: Tensor | None = None,
         masked: Tensor | None = None,
+        **teacher_inputs: Tensor,
     ) -> dict[str, Tensor]:
         """The loss of a training batch, as `BinderCollator` builds it."""
         text = self.encode_text(ids, mask, first, last)
@@ -149,6 +155,10 @@ class Binder(nn.Module):
             loss = loss + self.options.narrow_type_weight * self.narrow_type_loss(sims, type_pairs)
         if breadth_pairs is not None:
             loss = loss + BREADTH_LOSS_WEIGHT * breadth_loss(self.breadths(pooled), breadth_pairs)
+        if self.teacher is not None:
+            own = {name.removeprefix("teacher_"): value for name, value in teacher_inputs.items()}
+            taught = self.teacher.margins(**own, numbers=type_numbers, widths=sims.span.shape[3])
+            loss = loss + self.teacher_weight * self.distillation_loss(sims, words, known, taught)
         return {"loss": loss}
 
     @property
@@ -312,6 +322,12 @@ class Binder(nn.Module):
         augmented = [beta * entity + (1 - beta) * threshold for entity, threshold in parts]  # equations 8 and 9
         return sum((w * part for w, part in zip(weights, augmented, strict=True)), start=sims.span.new_zeros(()))
 
+    def distillation_loss(self, sims: Similarities, words: Tensor, known: Tensor, taught: Tensor) -> Tensor:
+        """The difference from margins of a teacher, for the types whose mentions in a window are not known."""
+        margin = sims.span - sims.span_anchor[..., None, None]
+        counted = _inside(words, margin.shape[2], margin.shape[3])[:, None] & ~known[..., None, None]
+        return distillation_loss(margin, taught, counted, self.options.gamma)
+
     def narrow_type_loss(self, sims: Similarities, type_pairs: Tensor) -> Tensor:
         """`type_pairs` has rows (window, first word, last word, narrow type, broad type): mentions of both types.
 
@@ -335,10 +351,14 @@ class Binder(nn.Module):
 
 def span_margins(span: Tensor, anchor: Tensor, words: Tensor) -> Tensor:
     """Span similarities minus their thresholds, -inf for spans that would leave their window."""
-    place = torch.arange(span.shape[2], device=span.device)
-    ends = place[:, None] + place[: span.shape[3]]  # (words, widths)
-    beyond = ends >= words[:, None, None]  # (windows, words, widths)
+    beyond = ~_inside(words, span.shape[2], span.shape[3])
     return (span - anchor[..., None, None]).masked_fill_(beyond[:, None], -torch.inf)
+
+
+def _inside(words: Tensor, length: int, widths: int) -> Tensor:
+    """Which spans lie in their window: (windows, words, widths)."""
+    place = torch.arange(length, device=words.device)
+    return place[:, None] + place[:widths] < words[:, None, None]
 
 
 def _flags(shape: tuple[int, ...], like: Tensor, *indices: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from onoma.entities import EntityType
+from onoma.errors import OnomaError
 from onoma.evaluation.candidates import (
     Candidates,
     EvaluationSet,
@@ -25,6 +26,7 @@ from onoma.systems.binder.collator import BinderCollator, type_breadths
 from onoma.systems.binder.model import Binder
 from onoma.systems.binder.options import BinderOptions
 from onoma.systems.binder.prototypes import Prototypes
+from onoma.systems.binder.teacher import Teacher
 from onoma.systems.binder.torch_runtime import TorchBinder
 from onoma.systems.blocks.encoders import load_encoder
 from onoma.training.calibration import calibrate
@@ -65,6 +67,7 @@ class BinderTraining:
         if options.types == "prototype":
             prototypes = Prototypes(data.examples, len(data.types), runtime.tokenizer)
             runtime.prototypes = prototypes.sample(recipe.seed)
+        teacher = self._teacher(runtime, data)
         needs_breadths = options.breadth_head or options.narrow_type_weight
         collator = BinderCollator(
             data.types,
@@ -78,10 +81,25 @@ class BinderTraining:
             seed=recipe.seed,
             prototypes=prototypes,
             breadths=type_breadths(data.examples, len(data.types)) if needs_breadths else None,
+            teacher_tokenizer=None if teacher is None else teacher.tokenizer,
         )
         keep = recipe.training.threshold_from == "start"
         evaluate = partial(_evaluate, runtime, data.development, keep_breadth_weight=keep)
-        yield Stage("binder", data.examples, collator, evaluate)
+        yield Stage("binder", data.examples, collator, evaluate, has_teacher=teacher is not None)
+        runtime.model.teacher = None
+
+    def _teacher(self, runtime: TorchBinder, data: TrainingData) -> Teacher | None:
+        """The teacher of the recipe, which the model asks for its margins."""
+        settings = data.recipe.training
+        if settings.teacher is None:
+            return None
+        if runtime.options.objective != "sigmoid":
+            raise OnomaError(
+                "only 'objective: sigmoid' learns from a teacher. Fix: set it, or remove 'training.teacher'"
+            )
+        runtime.model.teacher_weight = settings.teacher_weight
+        runtime.model.teacher = Teacher(settings.teacher, data.types)
+        return runtime.model.teacher
 
     def finish(self, runtime: TorchBinder, recipe: Recipe, development: Sequence[EvaluationSet]) -> None:
         """With dynamic or global thresholds the paper's decision stays the default unless the recipe asks for dev."""
