@@ -31,7 +31,8 @@ MAX_CANDIDATES = 2_000
 """Candidates of a text; those with the best scores are kept."""
 
 
-class Candidate(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Candidate:
     """A span with one of its labels."""
 
     start: int

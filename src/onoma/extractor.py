@@ -32,6 +32,7 @@ from onoma.labels.examples import Examples, ExampleSet, MarkedText
 from onoma.labels.parsing import LOWEST_THRESHOLD, Labels, Threshold, Thresholds, parse_labels, resolve_thresholds
 from onoma.labels.routing import ScriptRouter
 from onoma.labels.translation import LabelTranslator
+from onoma.labels.type_cache import TypeCache
 from onoma.locks import ForkSafeLock
 from onoma.models.config import CONFIG_FILE, ModelConfig
 from onoma.models.folder import ONNX_FILE, ModelFolder, RoutedFolder, open_folder, open_single
@@ -156,6 +157,7 @@ class ReadOptions(NamedTuple):
     several_labels: bool
     batch_size: int
     section_tokens: int
+    parallel: bool = True  # whether the batches of one call may run side by side
 
 
 class Question(NamedTuple):
@@ -256,7 +258,16 @@ class LoadedModel:
             reduce = partial(best_labels, labels=labels, catch_all=config.catch_all, penalties=penalties)
         for windows, end in windowed.sections(section):
             start = perf_counter()
-            found = propose(windowed, self.runtime, query, thresholds, options.batch_size, windows, reduce)
+            found = propose(
+                windowed,
+                self.runtime,
+                query,
+                thresholds,
+                options.batch_size,
+                windows,
+                reduce,
+                parallel=options.parallel,
+            )
             times.inference += perf_counter() - start
             yield windowed, found, end
 
@@ -289,6 +300,12 @@ class LazyModel:
         """What the model counted; nothing if it is not loaded yet."""
         with self._lock:
             return {} if self._loaded is None else self._loaded.runtime.counts()
+
+    def type_cache(self) -> TypeCache | None:
+        """The cache of encoded types; None if the model has none, or is not loaded yet."""
+        with self._lock:
+            cache = None if self._loaded is None else getattr(self._loaded.runtime, "types", None)
+            return cache if isinstance(cache, TypeCache) else None
 
     @property
     def config(self) -> ModelConfig:
@@ -333,6 +350,10 @@ class Reader:
     threshold: Threshold | None
     options: ReadOptions
     questions: dict[int, Question] = field(default_factory=dict)
+
+    def with_options(self, *, parallel: bool) -> Reader:
+        """The same reader with other options; they share their questions."""
+        return replace(self, options=self.options._replace(parallel=parallel))
 
     def question(self, number: int) -> Question:
         """The question for a model."""
@@ -482,6 +503,22 @@ class Extractor:
             total.update(model.counts())
         return dict(total)
 
+    def type_cache_counts(self) -> tuple[int, int]:
+        """How many types were found in the caches of the loaded models, and how many were not."""
+        caches = [cache for model in self._models if (cache := model.type_cache()) is not None]
+        return sum(cache.hits for cache in caches), sum(cache.misses for cache in caches)
+
+    def load_all(self) -> None:
+        """Load all models now instead of when they are first needed."""
+        for model in self._models:
+            model.get()
+
+    @property
+    def labels(self) -> frozenset[str] | None:
+        """The labels that can be asked for; None: any."""
+        known = [model.get().runtime.labels for model in self._models]
+        return frozenset().union(*(own for own in known if own is not None)) if None not in known else None
+
     def single(self, action: str) -> LoadedModel:
         """The model, for actions that take one model at a time."""
         if len(self._models) > 1:
@@ -599,18 +636,19 @@ class Extractor:
         several_labels: bool = False,
         batch_size: int = 64,
         section_tokens: int | None = None,
+        parallel: bool = True,
     ) -> Reader:
         """The model with the types that it is asked for: types are parsed and encoded once for any number of calls.
 
         `section_tokens` are the tokens of a long text after which its entities so far are reported; by default
-        `SECTION_TOKENS`.
+        `SECTION_TOKENS`. Callers that read several texts in threads of their own set `parallel` to False.
         """
         if not isinstance(batch_size, int) or batch_size < 1:
             raise OnomaError(f"batch_size must be an integer of at least 1, got {batch_size!r}")
         check_overlap(overlap)
         types = parse_labels(labels)
         resolve_thresholds(types, threshold, 0.5, {})  # raises errors at once, also if no model is loaded yet
-        options = ReadOptions(overlap, several_labels, batch_size, section_tokens or SECTION_TOKENS)
+        options = ReadOptions(overlap, several_labels, batch_size, section_tokens or SECTION_TOKENS, parallel)
         return Reader(self._models, self._router, self._examples_of, types, threshold, options)
 
     def candidates(
