@@ -207,6 +207,7 @@ def create_app(extractors: Mapping[str, Extractor], settings: ServeSettings | No
         description="Name the entity types you want, in words; get back every mention, with exact offsets.",
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,
         lifespan=lifespan,
     )
     app.state.service = service
