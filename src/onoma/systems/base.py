@@ -60,6 +60,7 @@ class Runtime(Protocol):
     config: ModelConfig
     tokenizer: WordTokenizer
     workers: int  # calls of `propose` that run at the same time
+    call_tokens: int | None  # what a call of `propose` costs besides its tokens, in tokens; None: it should be full
 
     @property
     def labels(self) -> frozenset[str] | None:
@@ -130,11 +131,13 @@ def propose(
     batch_size: int,
     windows: NDArray[np.int64] | None = None,
     reduce: Callable[[Proposals], Proposals] | None = None,
+    *,
+    parallel: bool = True,
 ) -> Proposals:
     """The proposals for texts (or some of their windows) that reach their thresholds, in words of the packed texts.
 
     `reduce` leaves out rows that are not needed. It is called for batches with so many proposals that those of all
-    batches together might fill the memory.
+    batches together might fill the memory. Batches run side by side if the runtime has threads and `parallel` is True.
     """
     floor = float(thresholds.min())
     rows = np.arange(len(texts.windows)) if windows is None else windows
@@ -145,10 +148,15 @@ def propose(
         found = stitch(found._replace(window=numbers[found.window]), texts.windows)
         return reduce(found) if reduce is not None and len(found.score) > MANY_PROPOSALS else found
 
+    workers = runtime.workers if parallel else 1
     batches = bucket_by_length(
-        texts.lengths()[rows], batch_size, runtime.max_batch_tokens(query), workers=runtime.workers
+        texts.lengths()[rows],
+        batch_size,
+        runtime.max_batch_tokens(query),
+        workers=workers,
+        call_tokens=runtime.call_tokens,
     )
-    return Proposals.concatenate(runtime.map(run, batches))
+    return Proposals.concatenate((runtime.map if parallel else map)(run, batches))
 
 
 def label_penalties(breadths: NDArray[np.float32] | None, weight: float) -> NDArray[np.float32] | None:

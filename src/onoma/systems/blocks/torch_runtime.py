@@ -39,6 +39,7 @@ class LoadedTorchModel:
 
     backend = "torch"
     workers = 1
+    call_tokens: int | None = None  # a GPU is faster with full batches
     labels: frozenset[str] | None = None
 
     def __init__(self, model: Any, config: ModelConfig, tokenizer: WordTokenizer) -> None:
@@ -50,8 +51,9 @@ class LoadedTorchModel:
     @classmethod
     def load(cls, folder: ModelFolder, settings: RuntimeSettings) -> Self:
         """Load a model folder."""
+        model = load_model(folder, settings.device)
         tokenizer = WordTokenizer.load(folder.path, reads_word_shapes(folder.config.options))
-        runtime = cls(load_model(folder, settings.device), folder.config, tokenizer)
+        runtime = cls(model, folder.config, tokenizer)
         runtime.prepare()
         return runtime
 
