@@ -1,0 +1,205 @@
+"""A worker: one model on one thread, which annotates shard after shard.
+
+As a program (`python -m onoma.scale.worker FOLDER`) it reads the numbers of shards from standard input, line by line,
+and answers each with a line of JSON. It ends when standard input does, even in the middle of a shard: then whoever
+started it is gone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from queue import SimpleQueue
+from threading import Thread
+from typing import IO, Any
+
+from onoma.entities import Entity
+from onoma.errors import OnomaError
+from onoma.extractor import Extractor
+from onoma.scale.manifest import Manifest, Settings, current_versions, digest_model
+from onoma.scale.plan import GroupCounter, Shard, ShardRows
+from onoma.scale.rows import MAX_REASON, Row
+from onoma.scale.storage import OutputFolder, open_output
+from onoma.scale.writers import JsonLinesWriter, ParquetWriter, ShardWriter
+
+RECEIPTS = "_shards"
+"""The folder with one file per shard: what was counted, and the rows that could not be annotated."""
+
+THREAD_VARIABLES = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+}
+"""The environment of workers: libraries must not start threads of their own, because workers share the cores."""
+
+
+class ShardWorker:
+    """Annotates shards of one run. The model is loaded once."""
+
+    def __init__(self, output: str) -> None:
+        self.folder = open_output(output)
+        self.manifest = Manifest.read(self.folder)
+        self.settings = self.manifest.settings
+        self.extractor = self.settings.load()
+        _require_same_model(self.manifest, self.extractor)
+        self.rows = ShardRows([file.open(self.settings.text_column) for file in self.manifest.files])
+
+    def annotate(self, number: int) -> dict[str, Any]:
+        """Annotate a shard, unless it is there already; what was counted in it."""
+        name = self.manifest.shard_name(number)
+        if name in self.folder.names():
+            return read_receipt(self.folder, number)
+        shard, errors = self.manifest.shards[number], list[tuple[Row, str]]()
+        with self.folder.write(name) as file:
+            writer = self._open_writer(file)
+            for group in _groups(self.rows.read(shard)):
+                self._annotate_group(group, writer, errors)
+            writer.finish()
+            receipt = self._receipt(shard, writer, [*errors, *writer.errors])
+            with self.folder.write(
+                receipt_name(number)
+            ) as receipt_file:  # before the shard: it exists if that one does
+                receipt_file.write(json.dumps(receipt, ensure_ascii=False).encode())
+        return receipt
+
+    def _open_writer(self, file: IO[bytes]) -> ShardWriter:
+        column = self.settings.entities_column
+        if self.manifest.schema is not None:
+            return ParquetWriter(file, column, self.manifest.schema)
+        return JsonLinesWriter(file, column)
+
+    def _annotate_group(self, rows: Sequence[Row], writer: ShardWriter, errors: list[tuple[Row, str]]) -> None:
+        readable = []
+        for row in rows:
+            if row.error is None and row.record is not None and self.settings.entities_column in row.record:
+                row.error = f"there is a {self.settings.entities_column!r} already"
+            if row.error is not None:
+                errors.append((row, row.error))
+            elif row.text is not None:
+                readable.append(row)
+        for row, found in zip(readable, annotate_texts(self.extractor, _texts(readable), self.settings), strict=True):
+            if isinstance(found, str):
+                errors.append((row, found))
+            else:
+                writer.write(row, found)
+
+    def _receipt(self, shard: Shard, writer: ShardWriter, errors: Sequence[tuple[Row, str]]) -> dict[str, Any]:
+        file = self.manifest.files[shard.file].name
+        found = sorted((row.number + 1, reason) for row, reason in errors)
+        return {
+            "documents": writer.documents,
+            "labels": dict(sorted(writer.labels.items())),
+            "errors": [{"file": file, "row": row, "reason": reason} for row, reason in found],
+        }
+
+
+def _require_same_model(manifest: Manifest, extractor: Extractor) -> None:
+    """Raise an error if this machine has another model or other versions than the one where the run was started."""
+    digest, versions = digest_model(extractor.folder), current_versions()
+    if digest != manifest.model_digest or versions != manifest.versions:
+        different = {name: number for name, number in versions.items() if manifest.versions.get(name) != number}
+        what = f"versions: {different}" if different else f"model: {digest}, not {manifest.model_digest}"
+        raise OnomaError(
+            f"a worker would give other results than the run ({what}). Fix: install the same on all machines"
+        )
+
+
+def _groups(rows: Iterator[Row]) -> Iterator[list[Row]]:
+    group, counter = list[Row](), GroupCounter()
+    for row in rows:
+        group.append(row)
+        if counter.is_complete_with(row):
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+def _texts(rows: Sequence[Row]) -> list[str]:
+    return [row.text for row in rows if row.text is not None]
+
+
+def annotate_texts(extractor: Extractor, texts: Sequence[str], settings: Settings) -> list[list[Entity] | str]:
+    """The entities of each text, or the reason why there are none. A text that fails does not affect the others."""
+    try:
+        return list(extract(extractor, texts, settings))
+    except Exception:
+        return [_try_text(extractor, text, settings) for text in texts]
+
+
+def _try_text(extractor: Extractor, text: str, settings: Settings) -> list[Entity] | str:
+    try:
+        return extract(extractor, [text], settings)[0]
+    except Exception as error:
+        return f"the model failed ({type(error).__name__}: {error})"[:MAX_REASON]
+
+
+def extract(extractor: Extractor, texts: Sequence[str], settings: Settings) -> list[list[Entity]]:
+    """The entities of each text."""
+    return extractor.extract(
+        texts,
+        settings.types,
+        threshold=settings.threshold,
+        overlap=settings.overlap,
+        several_labels=settings.several_labels,
+        batch_size=settings.batch_size,
+    )
+
+
+def receipt_name(number: int) -> str:
+    """The file with what was counted in a shard."""
+    return f"{RECEIPTS}/{number}.json"
+
+
+def read_receipt(folder: OutputFolder, number: int) -> dict[str, Any]:
+    """What was counted in a shard."""
+    receipt: dict[str, Any] = json.loads(folder.read(receipt_name(number)))
+    return receipt
+
+
+def main() -> None:
+    """Serve shards until standard input ends."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what libraries print must not get between the answers
+    wanted = _read_numbers()
+    try:
+        worker = ShardWorker(sys.argv[1])
+    except Exception as error:
+        _answer(
+            answers, {"refused": str(error) if isinstance(error, OnomaError) else f"{type(error).__name__}: {error}"}
+        )
+        return
+    _answer(answers, {"ready": os.getpid()})
+    while True:
+        number = wanted.get()
+        try:
+            _answer(answers, worker.annotate(number))
+        except Exception as error:
+            _answer(answers, {"failed": f"{type(error).__name__}: {error}"[:MAX_REASON]})
+
+
+def _answer(file: IO[str], values: dict[str, Any]) -> None:
+    file.write(json.dumps(values) + "\n")
+    file.flush()
+
+
+def _read_numbers() -> SimpleQueue[int]:
+    """The numbers of shards from standard input. The process ends with standard input."""
+    numbers: SimpleQueue[int] = SimpleQueue()
+
+    def read() -> None:
+        with suppress(ValueError):
+            for line in sys.stdin:
+                numbers.put(int(line))
+        os._exit(0)
+
+    Thread(target=read, daemon=True).start()
+    return numbers
+
+
+if __name__ == "__main__":
+    main()
