@@ -15,6 +15,7 @@ from onoma.decoding.overlap import Overlap
 from onoma.errors import DataError, OnomaError
 from onoma.labels.parsing import Labels, Threshold, parse_labels
 from onoma.onnx.session import physical_cores
+from onoma.scale.attempts import ATTEMPTS
 from onoma.scale.columns import ColumnTypes, unify
 from onoma.scale.local import run_local
 from onoma.scale.manifest import (
@@ -37,7 +38,7 @@ SUMMARY = "_summary.json"
 LOCK = "_lock"
 Engine = Literal["local", "ray"]
 OnProgress = Callable[[int, int], None]
-RunShards = Callable[[Sequence[int]], Iterator[tuple[int, Any]]]
+RunShards = Callable[[Sequence[int], Callable[[int], bool]], Iterator[int]]
 
 _CHECKED_ROWS = 100  # rows of a file in which the column of texts must be found
 
@@ -124,12 +125,12 @@ def annotate_corpus(
         _check_columns(file, settings)
     asked = Manifest(settings, files, _try_model(settings), current_versions(), rows_per_shard)
 
-    def run(shards: Sequence[int]) -> Iterator[tuple[int, Any]]:
-        if engine == "ray":
-            from onoma.scale.ray_data import run_ray
+    def run(shards: Sequence[int], is_done: Callable[[int], bool]) -> Iterator[int]:
+        if engine == "local":
+            return run_local(folder.name, shards, workers or physical_cores())
+        from onoma.scale.ray_data import run_ray
 
-            return run_ray(folder.name, shards, workers, address, gpus_per_worker)
-        return run_local(folder.name, shards, workers or physical_cores())
+        return run_ray(folder.name, shards, is_done, workers=workers, address=address, gpus_per_worker=gpus_per_worker)
 
     with _locked(folder):
         manifest = _start_or_continue(folder, asked)
@@ -137,6 +138,7 @@ def annotate_corpus(
             _annotate(folder, manifest, run, on_progress or (lambda done, total: None))
             _finish(folder, manifest)
         folder.remove(RECEIPTS)
+        folder.remove(ATTEMPTS)
     return Summary(**json.loads(folder.read(SUMMARY)), output=folder.name)
 
 
@@ -181,7 +183,7 @@ def _start_or_continue(folder: OutputFolder, asked: Manifest) -> Manifest:
     if MANIFEST in names:
         known = Manifest.read(folder)
         known.require_same(asked, folder)
-        for name in filter(is_unfinished, names):
+        for name in (ATTEMPTS, *filter(is_unfinished, names)):
             folder.remove(name)
         return known
     others = sorted(name for name in names if name != LOCK and not is_unfinished(name))
@@ -218,11 +220,15 @@ def _scan_with_types(reader: RowReader) -> tuple[FilePlan, Any]:
 
 def _annotate(folder: OutputFolder, manifest: Manifest, run: RunShards, on_progress: OnProgress) -> None:
     """Annotate the shards that are not there yet."""
+
+    def is_done(number: int) -> bool:
+        return manifest.shard_name(number) in names
+
     names = folder.names()
-    left = [number for number in range(len(manifest.shards)) if manifest.shard_name(number) not in names]
+    left = [number for number in range(len(manifest.shards)) if not is_done(number)]
     finished = manifest.rows - sum(manifest.shards[number].rows for number in left)
     on_progress(finished, manifest.rows)
-    for number, _ in run(left) if left else ():
+    for number in run(left, lambda one: manifest.shard_name(one) in folder.names()) if left else ():
         finished += manifest.shards[number].rows
         on_progress(finished, manifest.rows)
 

@@ -18,19 +18,16 @@ from typing import Any
 
 import onoma
 from onoma.errors import OnomaError
+from onoma.scale.errors import ShardError
 from onoma.scale.worker import THREAD_VARIABLES
 
-MAX_ATTEMPTS = 5
-"""Processes that may end in one shard before it is given up."""
+MAX_STARTS = 5
+"""Processes in a row that may end before their model is loaded."""
 _PACKAGES = str(Path(onoma.__file__).parents[1])
 
 
-class ShardError(RuntimeError):
-    """Shards that could not be annotated. All others are."""
-
-
-def run_local(output: str, shards: Sequence[int], workers: int) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Annotate shards with processes; the number of each one that is done, and what was counted in it."""
+def run_local(output: str, shards: Sequence[int], workers: int) -> Iterator[int]:
+    """Annotate shards with processes; the number of each one that is done."""
     pool = _Pool(output, shards, min(workers, len(shards)))
     try:
         yield from pool.results()
@@ -44,13 +41,13 @@ class _Pool:
         self.waiting: SimpleQueue[int] = SimpleQueue()
         for number in shards:
             self.waiting.put(number)
-        self.done: SimpleQueue[tuple[int, dict[str, Any]] | Exception | None] = SimpleQueue()
-        self.failures: list[str] = []
+        self.done: SimpleQueue[int | Exception | None] = SimpleQueue()
+        self.failures: dict[int, str] = {}
         self.processes: set[subprocess.Popen[str]] = set()
         self.stopped, self.lock = Event(), Lock()
         self.threads = [Thread(target=self._feed, daemon=True) for _ in range(workers)]
 
-    def results(self) -> Iterator[tuple[int, dict[str, Any]]]:
+    def results(self) -> Iterator[int]:
         for thread in self.threads:
             thread.start()
         running = len(self.threads)
@@ -60,10 +57,10 @@ class _Pool:
                     running -= 1
                 case Exception() as error:
                     raise error
-                case result:
-                    yield result
+                case number:
+                    yield number
         if self.failures:
-            raise ShardError("; ".join(sorted(self.failures)))
+            raise ShardError.of(self.failures)
 
     def stop(self) -> None:
         with self.lock:
@@ -82,9 +79,9 @@ class _Pool:
                 number = self.waiting.get_nowait()
                 answer = worker.annotate(number)
                 if "failed" in answer:
-                    self.failures.append(f"shard {number}: {answer['failed']}")
+                    self.failures[number] = answer["failed"]
                 else:
-                    self.done.put((number, answer))
+                    self.done.put(number)
         except Empty:
             pass
         except Exception as error:
@@ -118,24 +115,32 @@ class _Worker:
         self.process: subprocess.Popen[str] | None = None
 
     def annotate(self, number: int) -> dict[str, Any]:
-        """The answer to a shard."""
-        codes: list[int | None] = []
-        while len(codes) < MAX_ATTEMPTS and not self.pool.stopped.is_set():
+        """The answer to a shard, from a new process if one ends; the worker itself counts attempts."""
+        while not self.pool.stopped.is_set():
+            if self.process is None:
+                self._start()
             answer = self._ask(number)
             if answer is not None:
                 return answer
-            codes.append(self.close())
-        return {"failed": f"{len(codes)} processes ended in it, with exit codes {', '.join(map(str, codes))}"}
+            self.close()
+        return {"failed": "the run was stopped"}
+
+    def _start(self) -> None:
+        """Start a process, and wait until its model is loaded."""
+        code: int | None = None
+        for _ in range(MAX_STARTS):
+            self.process = self.pool.start()
+            ready = self._read()
+            if ready is not None and "refused" in ready:
+                raise OnomaError(ready["refused"])
+            if ready is not None:
+                return
+            code = self.close()
+        raise ShardError(f"{MAX_STARTS} processes ended when they were started, the last one with exit code {code}")
 
     def _ask(self, number: int) -> dict[str, Any] | None:
         """The answer of the process; None if it ended."""
-        if self.process is None:
-            self.process = self.pool.start()
-            ready = self._read()
-            if ready is None:
-                return None
-            if "refused" in ready:
-                raise OnomaError(ready["refused"])
+        assert self.process is not None
         assert self.process.stdin is not None
         try:
             self.process.stdin.write(f"{number}\n")

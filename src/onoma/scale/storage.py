@@ -150,11 +150,10 @@ def open_filesystem(url: str) -> tuple[Any, str]:
 def open_input(name: str, offset: int = 0) -> Iterator[IO[bytes]]:
     """Open a file for reading, decompressed by its suffix; `offset` is for files that are not compressed."""
     compression = name_suffixes(name)[1]
-    with _input_errors(name):
-        with _open_raw(name) as raw, _decompressed(raw, compression) as file:
-            if offset:
-                file.seek(offset)
-            yield file
+    with _input_errors(name), _open_raw(name) as raw, _decompressed(raw, compression) as file:
+        if offset:
+            file.seek(offset)
+        yield file
 
 
 @contextmanager

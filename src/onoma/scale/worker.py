@@ -19,6 +19,7 @@ from typing import IO, Any
 from onoma.entities import Entity
 from onoma.errors import OnomaError
 from onoma.extractor import Extractor
+from onoma.scale.attempts import LEFT_OUT, Attempts
 from onoma.scale.manifest import Manifest, Settings, current_versions, digest_model
 from onoma.scale.plan import GroupCounter, Shard, ShardRows
 from onoma.scale.rows import MAX_REASON, Row
@@ -53,17 +54,21 @@ class ShardWorker:
         name = self.manifest.shard_name(number)
         if name in self.folder.names():
             return read_receipt(self.folder, number)
-        shard, errors = self.manifest.shards[number], list[tuple[Row, str]]()
+        shard, attempts, errors = self.manifest.shards[number], Attempts(self.folder, number), list[tuple[Row, str]]()
         with self.folder.write(name) as file:
             writer = self._open_writer(file)
             for group in _groups(self.rows.read(shard)):
-                self._annotate_group(group, writer, errors)
+                readable = self._readable(group, attempts, errors)
+                if attempts.is_careful:
+                    self._try_rows(readable, attempts)
+                self._annotate_group(readable, writer, errors)
             writer.finish()
             receipt = self._receipt(shard, writer, [*errors, *writer.errors])
             with self.folder.write(
                 receipt_name(number)
             ) as receipt_file:  # before the shard: it exists if that one does
                 receipt_file.write(json.dumps(receipt, ensure_ascii=False).encode())
+        attempts.forget()
         return receipt
 
     def _open_writer(self, file: IO[bytes]) -> ShardWriter:
@@ -72,16 +77,28 @@ class ShardWorker:
             return ParquetWriter(file, column, self.manifest.schema)
         return JsonLinesWriter(file, column)
 
-    def _annotate_group(self, rows: Sequence[Row], writer: ShardWriter, errors: list[tuple[Row, str]]) -> None:
+    def _readable(self, rows: Sequence[Row], attempts: Attempts, errors: list[tuple[Row, str]]) -> list[Row]:
+        """The rows of a group with a text; those that cannot be annotated become errors."""
         readable = []
         for row in rows:
             if row.error is None and row.record is not None and self.settings.entities_column in row.record:
                 row.error = f"there is a {self.settings.entities_column!r} already"
+            if row.error is None and attempts.is_left_out(row.number):
+                row.error = LEFT_OUT
             if row.error is not None:
                 errors.append((row, row.error))
             elif row.text is not None:
                 readable.append(row)
-        for row, found in zip(readable, annotate_texts(self.extractor, _texts(readable), self.settings), strict=True):
+        return readable
+
+    def _try_rows(self, rows: Sequence[Row], attempts: Attempts) -> None:
+        """Read each row by itself, after it was noted: if the process ends now, the next one knows why."""
+        for row in rows:
+            attempts.note(row.number)
+            annotate_texts(self.extractor, _texts([row]), self.settings)
+
+    def _annotate_group(self, rows: Sequence[Row], writer: ShardWriter, errors: list[tuple[Row, str]]) -> None:
+        for row, found in zip(rows, annotate_texts(self.extractor, _texts(rows), self.settings), strict=True):
             if isinstance(found, str):
                 errors.append((row, found))
             else:

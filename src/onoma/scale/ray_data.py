@@ -1,0 +1,158 @@
+"""The Ray engine: Ray Data on a cluster of any size, or on this machine.
+
+What flows through Ray Data are the numbers of shards, not their rows: actors read their rows themselves and write
+shards as the processes of the local engine do. Whatever happens to actors, machines and this process, the shards that
+are there count. Ray starts actors that were killed anew and gives them their shard again. If an actor exits by itself,
+Ray ends the pipeline; it is then started again with the shards that are left.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from onoma.errors import OnomaError
+from onoma.scale.errors import ShardError
+from onoma.scale.storage import require
+from onoma.scale.worker import THREAD_VARIABLES, ShardWorker
+
+CPUS_PER_WORKER = 0.9
+"""Actors that take all CPUs of a cluster leave none for the other work of the pipeline, which then hangs."""
+MAX_ROUNDS_WITHOUT_RESULT = 3
+
+_SILENCE = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal"}
+_OBJECT_STORE_BYTES = 100_000_000  # numbers of shards need little
+
+logger = logging.getLogger("onoma")
+
+
+class ShardActor:
+    """A worker in an actor of Ray Data. A batch is the number of one shard."""
+
+    def __init__(self, output: str) -> None:
+        os.environ.update(THREAD_VARIABLES)
+        self.refused = ""
+        try:
+            self.worker = ShardWorker(output)
+        except Exception as error:  # as an answer: Ray would start the actor again and again
+            self.refused = f"{error}" if isinstance(error, OnomaError) else f"{type(error).__name__}: {error}"
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:
+        number, failed = int(batch["shard"][0]), ""
+        if not self.refused:
+            try:
+                self.worker.annotate(number)
+            except Exception as error:
+                failed = f"{type(error).__name__}: {error}"
+        return {"shard": [number], "refused": [self.refused], "failed": [failed]}
+
+
+def run_ray(
+    output: str,
+    shards: Sequence[int],
+    is_done: Callable[[int], bool],
+    *,
+    workers: int | None = None,
+    address: str | None = None,
+    gpus_per_worker: float = 0.0,
+) -> Iterator[int]:
+    """Annotate shards with actors; the number of each one that is done."""
+    left, failures, idle = list(shards), dict[int, str](), 0
+    with _cluster(address) as ray:
+        arguments = _actor_arguments(ray, workers, gpus_per_worker)
+        while left:
+            reported = set[int]()
+            problem: Exception | None = None
+            try:
+                for number, failed in _results(ray, output, left, arguments):
+                    reported.add(number)
+                    if failed:
+                        failures[number] = failed
+                    else:
+                        yield number
+            except OnomaError:
+                raise
+            except Exception as error:  # an actor that exited, a lost machine, ...
+                problem = error
+            for number in left:
+                if number not in reported and is_done(number):  # without being reported
+                    reported.add(number)
+                    yield number
+            left = [number for number in left if number not in reported]
+            idle = 0 if reported else idle + 1
+            if left and idle == MAX_ROUNDS_WITHOUT_RESULT:
+                raise ShardError(f"Ray could not annotate {len(left)} shards ({_first_line(problem)})") from problem
+            if left and problem is not None:
+                logger.warning("the pipeline is started again with %d shards (%s)", len(left), _first_line(problem))
+    if failures:
+        raise ShardError.of(failures)
+
+
+def _first_line(error: Exception | None) -> str:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0][:300]
+
+
+def _results(ray: Any, output: str, shards: Sequence[int], arguments: dict[str, Any]) -> Iterator[tuple[int, str]]:
+    """One pass of the pipeline over shards: each with the reason if it failed."""
+    pool = ray.data.ActorPoolStrategy(size=min(arguments["workers"], len(shards)), max_tasks_in_flight_per_actor=2)
+    numbers = ray.data.from_items([{"shard": number} for number in shards], override_num_blocks=len(shards))
+    annotated = numbers.map_batches(
+        ShardActor,
+        batch_size=1,
+        compute=pool,
+        fn_constructor_args=(output,),
+        **arguments["resources"],
+    )
+    for row in annotated.iter_rows():
+        if row["refused"]:
+            raise OnomaError(row["refused"])
+        yield int(row["shard"]), row["failed"]
+
+
+def _actor_arguments(ray: Any, workers: int | None, gpus_per_worker: float) -> dict[str, Any]:
+    """The number of actors, and what each of them takes of the cluster."""
+    resources = ray.cluster_resources()
+    cpus, gpus = resources.get("CPU", 1.0), resources.get("GPU", 0.0)
+    if gpus_per_worker > gpus:
+        fix = "start machines with GPUs, or leave out --gpus-per-worker"
+        raise OnomaError(f"the Ray cluster has {gpus:g} GPUs, fewer than one worker needs. Fix: {fix}")
+    by_default = int(gpus / gpus_per_worker) if gpus_per_worker else int(cpus)
+    workers = workers or max(1, by_default)
+    wanted = {"num_cpus": min(CPUS_PER_WORKER, CPUS_PER_WORKER * cpus / workers)}
+    if gpus_per_worker:
+        wanted["num_gpus"] = gpus_per_worker
+    return {"workers": workers, "resources": wanted}
+
+
+@contextmanager
+def _cluster(address: str | None) -> Iterator[Any]:
+    """Ray, connected to a cluster or to one that is started on this machine and ends with the block."""
+    for name, value in _SILENCE.items():
+        os.environ.setdefault(name, value)
+    ray = require("ray", "the engine ray")
+    require("ray.data", "the engine ray")
+    is_ours = not ray.is_initialized()
+    if is_ours:
+        own = {"include_dashboard": False, "object_store_memory": _OBJECT_STORE_BYTES}
+        try:
+            ray.init(
+                address=address or "local",
+                logging_level=logging.ERROR,
+                log_to_driver=False,
+                **({} if address else own),
+            )
+        except (ConnectionError, ValueError) as error:
+            fix = "check the address; `ray status` shows whether a cluster runs"
+            raise OnomaError(f"there is no Ray cluster at {address!r} ({_first_line(error)}). Fix: {fix}") from error
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    try:
+        yield ray
+    finally:
+        if is_ours:
+            ray.shutdown()
