@@ -30,7 +30,7 @@ from onoma.scale.manifest import (
 from onoma.scale.plan import FilePlan, cut_shards, scan
 from onoma.scale.rows import RowReader, detect_format, missing_column
 from onoma.scale.storage import OutputFolder, find_files, is_unfinished, is_url, open_output
-from onoma.scale.worker import RECEIPTS, annotate_texts, extract, read_receipt
+from onoma.scale.worker import RECEIPTS, open_model, read_receipt
 from onoma.systems.base import Backend
 
 ERRORS = "_errors.jsonl"
@@ -123,7 +123,7 @@ def annotate_corpus(
     )
     for file in files:
         _check_columns(file, settings)
-    asked = Manifest(settings, files, _try_model(settings), current_versions(), rows_per_shard)
+    asked = Manifest(settings, files, digest_model(open_model(settings).folder), current_versions(), rows_per_shard)
 
     def run(shards: Sequence[int], is_done: Callable[[int], bool]) -> Iterator[int]:
         if engine == "local":
@@ -145,15 +145,6 @@ def annotate_corpus(
 def _absolute_model(name: str) -> str:
     """The path of a folder from anywhere; names of the hub stay as they are."""
     return os.path.abspath(name) if os.path.isdir(name) else name
-
-
-def _try_model(settings: Settings) -> str:
-    """The digest of the model, after a short text: what does not fit together is an error now, not in every row."""
-    extractor = settings.load()
-    for found in annotate_texts(extractor, ["Ann is in Rome."], settings):
-        if isinstance(found, str):
-            extract(extractor, ["Ann is in Rome."], settings)  # raises the error
-    return digest_model(extractor.folder)
 
 
 def _list_files(sources: Sequence[str], input_format: str | None) -> tuple[SourceFile, ...]:

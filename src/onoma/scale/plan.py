@@ -41,10 +41,10 @@ class GroupCounter:
     def __init__(self) -> None:
         self.rows = self.bytes = 0
 
-    def is_complete_with(self, row: Row) -> bool:
-        """Count a row, and whether it is the last one of a group."""
+    def is_complete_with(self, size: int) -> bool:
+        """Count a row of some bytes, and whether it is the last one of a group."""
         self.rows += 1
-        self.bytes += row.size
+        self.bytes += size
         complete = self.rows >= GROUP_ROWS or self.bytes >= GROUP_BYTES
         if complete:
             self.rows = self.bytes = 0
@@ -76,7 +76,7 @@ def scan(rows: Iterator[Row]) -> FilePlan:
     plan, counter, starts_group = FilePlan(), GroupCounter(), True
     for row in rows:
         plan.add(row, starts_group)
-        starts_group = counter.is_complete_with(row)
+        starts_group = counter.is_complete_with(row.size)
     return plan
 
 

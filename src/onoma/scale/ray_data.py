@@ -12,7 +12,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from onoma.errors import OnomaError
 from onoma.scale.errors import ShardError
@@ -23,7 +23,6 @@ CPUS_PER_WORKER = 0.9
 """Actors that take all CPUs of a cluster leave none for the other work of the pipeline, which then hangs."""
 MAX_ROUNDS_WITHOUT_RESULT = 3
 
-_SILENCE = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal"}
 _OBJECT_STORE_BYTES = 100_000_000  # numbers of shards need little
 
 logger = logging.getLogger("onoma")
@@ -62,7 +61,7 @@ def run_ray(
     """Annotate shards with actors; the number of each one that is done."""
     left, failures, idle = list(shards), dict[int, str](), 0
     with _cluster(address) as ray:
-        arguments = _actor_arguments(ray, workers, gpus_per_worker)
+        arguments = actor_arguments(ray, workers, gpus_per_worker)
         while left:
             reported = set[int]()
             problem: Exception | None = None
@@ -96,16 +95,16 @@ def _first_line(error: Exception | None) -> str:
     return lines[0][:300]
 
 
-def _results(ray: Any, output: str, shards: Sequence[int], arguments: dict[str, Any]) -> Iterator[tuple[int, str]]:
+def _results(ray: Any, output: str, shards: Sequence[int], arguments: ActorArguments) -> Iterator[tuple[int, str]]:
     """One pass of the pipeline over shards: each with the reason if it failed."""
-    pool = ray.data.ActorPoolStrategy(size=min(arguments["workers"], len(shards)), max_tasks_in_flight_per_actor=2)
+    pool = ray.data.ActorPoolStrategy(size=min(arguments.workers, len(shards)), max_tasks_in_flight_per_actor=2)
     numbers = ray.data.from_items([{"shard": number} for number in shards], override_num_blocks=len(shards))
     annotated = numbers.map_batches(
         ShardActor,
         batch_size=1,
         compute=pool,
         fn_constructor_args=(output,),
-        **arguments["resources"],
+        **arguments.resources,
     )
     for row in annotated.iter_rows():
         if row["refused"]:
@@ -113,7 +112,14 @@ def _results(ray: Any, output: str, shards: Sequence[int], arguments: dict[str, 
         yield int(row["shard"]), row["failed"]
 
 
-def _actor_arguments(ray: Any, workers: int | None, gpus_per_worker: float) -> dict[str, Any]:
+class ActorArguments(NamedTuple):
+    """The number of actors, and what each of them takes of the cluster."""
+
+    workers: int
+    resources: dict[str, float]
+
+
+def actor_arguments(ray: Any, workers: int | None, gpus_per_worker: float) -> ActorArguments:
     """The number of actors, and what each of them takes of the cluster."""
     resources = ray.cluster_resources()
     cpus, gpus = resources.get("CPU", 1.0), resources.get("GPU", 0.0)
@@ -125,14 +131,13 @@ def _actor_arguments(ray: Any, workers: int | None, gpus_per_worker: float) -> d
     wanted = {"num_cpus": min(CPUS_PER_WORKER, CPUS_PER_WORKER * cpus / workers)}
     if gpus_per_worker:
         wanted["num_gpus"] = gpus_per_worker
-    return {"workers": workers, "resources": wanted}
+    return ActorArguments(workers, wanted)
 
 
 @contextmanager
 def _cluster(address: str | None) -> Iterator[Any]:
     """Ray, connected to a cluster or to one that is started on this machine and ends with the block."""
-    for name, value in _SILENCE.items():
-        os.environ.setdefault(name, value)
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     ray = require("ray", "the engine ray")
     require("ray.data", "the engine ray")
     is_ours = not ray.is_initialized()

@@ -316,7 +316,7 @@ class ParquetTable(RowReader):
             for batch in file.iter_batches(_ROWS_AT_ONCE, row_groups=groups):
                 texts = batch.column(self.text_column).to_pylist()
                 for place in range(max(0, first - start), len(texts)):
-                    yield Row(start + place, _text_size(texts[place]), 0, texts[place], arrow=ArrowRow(batch, place))
+                    yield Row(start + place, text_size(texts[place]), 0, texts[place], arrow=ArrowRow(batch, place))
                 start += len(texts)
 
     def sizes(self) -> Iterator[Row]:
@@ -325,7 +325,7 @@ class ParquetTable(RowReader):
             self._require_text(file.schema_arrow.names)
             for batch in file.iter_batches(_ROWS_AT_ONCE, columns=[self.text_column]):
                 for text in batch.column(0).to_pylist():
-                    yield Row(number, _text_size(text), 0)
+                    yield Row(number, text_size(text), 0)
                     number += 1
 
     def parse(self, row: Row) -> Row:
@@ -339,7 +339,8 @@ class ParquetTable(RowReader):
             raise missing_column(self.name, self.text_column, names)
 
 
-def _text_size(text: object) -> int:
+def text_size(text: object) -> int:
+    """The bytes of a text; 0 for what is not a text."""
     return len(text.encode("utf-8", "surrogatepass")) if isinstance(text, str) else 0
 
 

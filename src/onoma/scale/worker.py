@@ -45,7 +45,7 @@ class ShardWorker:
         self.folder = open_output(output)
         self.manifest = Manifest.read(self.folder)
         self.settings = self.manifest.settings
-        self.extractor = self.settings.load()
+        self.extractor = open_model(self.settings)
         _require_same_model(self.manifest, self.extractor)
         self.rows = ShardRows([file.open(self.settings.text_column) for file in self.manifest.files])
 
@@ -125,11 +125,18 @@ def _require_same_model(manifest: Manifest, extractor: Extractor) -> None:
         )
 
 
+def open_model(settings: Settings) -> Extractor:
+    """Load the model and ask it once: a question that does not fit it is an error now, not in every row."""
+    extractor = settings.load()
+    extract(extractor, ["Ann is in Rome."], settings)
+    return extractor
+
+
 def _groups(rows: Iterator[Row]) -> Iterator[list[Row]]:
     group, counter = list[Row](), GroupCounter()
     for row in rows:
         group.append(row)
-        if counter.is_complete_with(row):
+        if counter.is_complete_with(row.size):
             yield group
             group = []
     if group:
