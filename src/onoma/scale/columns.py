@@ -72,7 +72,7 @@ def _infer(values: Sequence[Any]) -> pa.DataType | None:
     import pyarrow as pa
 
     try:
-        found = pa.infer_type(values)
+        found = pa.array(values).type  # unlike `infer_type`, it refuses values of different types
     except (pa.ArrowException, OverflowError, UnicodeEncodeError):  # of different types, too large, or not UTF-8
         return None
     return found if _is_storable(found) else None
