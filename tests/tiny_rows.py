@@ -14,7 +14,7 @@ TEXTS = [document.text for document in documents()]
 def make_rows(count: int) -> list[dict[str, Any]]:
     """Texts of different lengths, with other columns."""
     return [
-        {"id": number, "text": " ".join(TEXTS[number % 150 :: 150 - number % 7]), "weight": number / 8}
+        {"id": number, "text": " ".join(TEXTS[number % 140 :: 140 - number % 30]), "weight": number / 8}
         for number in range(count)
     ]
 

@@ -106,7 +106,9 @@ def test_bytes_that_are_not_utf8_are_an_error_of_their_row(tmp_path: Path) -> No
 
 
 @given(st.lists(st.tuples(st.text("a,\"\r\n 'é", max_size=8), st.text("b\t\n", max_size=4)), max_size=12))
-def test_tables_are_read_as_they_were_written_from_any_row(tmp_path_factory: pytest.TempPathFactory, table: list) -> None:
+def test_tables_are_read_as_they_were_written_from_any_row(
+    tmp_path_factory: pytest.TempPathFactory, table: list
+) -> None:
     path = tmp_path_factory.mktemp("tables") / "a.csv"
     with open(path, "w", encoding="utf-8", newline="") as file:
         csv.writer(file, quoting=csv.QUOTE_ALL).writerows([("text", "other"), *table])

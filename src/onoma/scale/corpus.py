@@ -137,8 +137,8 @@ def annotate_corpus(
         if SUMMARY not in folder.names():
             _annotate(folder, manifest, run, on_progress or (lambda done, total: None))
             _finish(folder, manifest)
+        _clean(folder)
         folder.remove(RECEIPTS)
-        folder.remove(ATTEMPTS)
     return Summary(**json.loads(folder.read(SUMMARY)), output=folder.name)
 
 
@@ -174,8 +174,7 @@ def _start_or_continue(folder: OutputFolder, asked: Manifest) -> Manifest:
     if MANIFEST in names:
         known = Manifest.read(folder)
         known.require_same(asked, folder)
-        for name in (ATTEMPTS, *filter(is_unfinished, names)):
-            folder.remove(name)
+        _clean(folder)
         return known
     others = sorted(name for name in names if name != LOCK and not is_unfinished(name))
     if others:
@@ -184,6 +183,12 @@ def _start_or_continue(folder: OutputFolder, asked: Manifest) -> Manifest:
     manifest = _plan(asked)
     manifest.write(folder)
     return manifest
+
+
+def _clean(folder: OutputFolder) -> None:
+    """Remove what processes left that were killed."""
+    for name in (ATTEMPTS, *filter(is_unfinished, folder.names())):
+        folder.remove(name)
 
 
 def _plan(asked: Manifest) -> Manifest:

@@ -17,7 +17,7 @@ from typing import IO, Any, NamedTuple
 
 from onoma.errors import DataError
 from onoma.files import BYTE_ORDER_MARK, describe_binary, max_bytes
-from onoma.scale.storage import is_url, name_suffixes, open_filesystem, open_input, require
+from onoma.scale.storage import input_errors, is_url, name_suffixes, open_filesystem, open_input, require
 
 FORMATS = {
     ".jsonl": "jsonl",
@@ -310,7 +310,7 @@ class ParquetTable(RowReader):
         return True
 
     def rows(self, first: int = 0, offset: int = 0) -> Iterator[Row]:
-        with closing(self.open()) as file:
+        with input_errors(self.name), closing(self.open()) as file:
             groups, start = _row_groups_from(file.metadata, first)
             self._require_text(file.schema_arrow.names)
             for batch in file.iter_batches(_ROWS_AT_ONCE, row_groups=groups):
@@ -321,7 +321,7 @@ class ParquetTable(RowReader):
 
     def sizes(self) -> Iterator[Row]:
         number = 0
-        with closing(self.open()) as file:
+        with input_errors(self.name), closing(self.open()) as file:
             self._require_text(file.schema_arrow.names)
             for batch in file.iter_batches(_ROWS_AT_ONCE, columns=[self.text_column]):
                 for text in batch.column(0).to_pylist():

@@ -105,7 +105,7 @@ def _find_urls(source: str) -> list[InputFile]:
     pattern = _URL_WILDCARD.search(url)
     base = url[: pattern.start()].rpartition("/")[0] if pattern else url.rstrip("/")
     system, path = open_filesystem(base + options)
-    with _input_errors(source):
+    with input_errors(source):
         info = system.get_file_info(path)
         if info.type == fs.FileType.File:
             return [InputFile(source, info.size)]
@@ -150,14 +150,15 @@ def open_filesystem(url: str) -> tuple[Any, str]:
 def open_input(name: str, offset: int = 0) -> Iterator[IO[bytes]]:
     """Open a file for reading, decompressed by its suffix; `offset` is for files that are not compressed."""
     compression = name_suffixes(name)[1]
-    with _input_errors(name), _open_raw(name) as raw, _decompressed(raw, compression) as file:
+    with input_errors(name), _open_raw(name) as raw, _decompressed(raw, compression) as file:
         if offset:
             file.seek(offset)
         yield file
 
 
 @contextmanager
-def _input_errors(name: str) -> Iterator[None]:
+def input_errors(name: str) -> Iterator[None]:
+    """Raise one DataError for whatever goes wrong with a file or URL."""
     with reading_errors(cast(Path, name) if is_url(name) else Path(name)):  # a Path would shorten "://"
         yield
 
