@@ -155,7 +155,7 @@ def _cluster(address: str | None) -> Iterator[Any]:
             raise OnomaError(f"there is no Ray cluster at {address!r} ({_first_line(error)}). Fix: {fix}") from error
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
-    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # what ends a pipeline is logged here, in one line
     try:
         yield ray
     finally:
