@@ -13,9 +13,8 @@ from tiny_rows import make_rows, write_lines
 
 
 @pytest.fixture
-def corpus(command: Callable[..., Any], tiny_model: Path) -> Callable[..., Any]:
-    model = ["--model", tiny_model, "--backend", "torch", "--device", "cpu", "--workers", "1"]
-    return lambda *arguments: command("corpus", *arguments, *model)
+def corpus(command: Callable[..., Any], onnx_model: Path) -> Callable[..., Any]:
+    return lambda *arguments: command("corpus", *arguments, "--model", onnx_model, "--workers", "1")
 
 
 def test_files_become_a_folder_of_shards(corpus: Callable[..., Any], tmp_path: Path) -> None:
@@ -24,7 +23,7 @@ def test_files_become_a_folder_of_shards(corpus: Callable[..., Any], tmp_path: P
     assert outcome.code == 0, outcome.err
     first, second = outcome.out.splitlines()
     assert first.startswith("10 documents with ")
-    assert second == f"2 rows could not be annotated: see {tmp_path}/out/_errors.jsonl"
+    assert second == f"rows that could not be annotated: 2, see {tmp_path}/out/_errors.jsonl"
     again = corpus(*paths, tmp_path / "out", "--labels", "city", "--labels", "person", "--json")
     assert json.loads(again.out)["documents"] == 10
 

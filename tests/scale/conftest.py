@@ -9,14 +9,6 @@ from typing import Any
 import pytest
 
 
-@pytest.fixture(scope="session")
-def onnx_model(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tiny model in int8, without PyTorch."""
-    from onoma.models.export import export
-
-    return export(tiny_model, tmp_path_factory.mktemp("models") / "onnx", int8=True)
-
-
 @pytest.fixture
 def annotate(onnx_model: Path, tmp_path: Path) -> Callable[..., Path]:
     """Annotates files into a folder with the tiny model and returns the folder."""

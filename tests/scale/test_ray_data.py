@@ -139,3 +139,29 @@ def test_a_ray_dataset_gets_a_column(onnx_model: Path, cluster: None) -> None:
     expected = list(annotate_data(rows, ["person", "city"], **options))
     assert found(annotated) == found(expected)
     assert [row["weight"] for row in annotated] == [row["weight"] for row in rows]
+
+
+def test_a_lost_machine_loses_and_repeats_nothing(
+    annotate: Annotate, source: Path, expected: dict[str, bytes], tmp_path: Path
+) -> None:
+    from ray.cluster_utils import Cluster
+
+    ray.shutdown()
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    lost = cluster.add_node(num_cpus=1)
+    try:
+        ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
+        removed = []
+
+        def remove_machine(done: int, total: int) -> None:
+            if done > 500 and not removed:
+                removed.append(done)
+                cluster.remove_node(lost, allow_graceful=False)
+
+        folder = annotate(source, rows_per_shard=256, engine="ray", workers=2, on_progress=remove_machine)
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+    assert removed
+    assert removed[0] < ROWS
+    assert read_bytes(folder) == expected

@@ -96,7 +96,7 @@ def corpus(
         return
     print(f"{summary.documents:,} documents with {summary.entities:,} entities written to {summary.output}")
     if summary.errors:
-        print(f"{summary.errors:,} rows could not be annotated: see {summary.output}/_errors.jsonl")
+        print(f"rows that could not be annotated: {summary.errors:,}, see {summary.output}/_errors.jsonl")
 
 
 class _Progress:

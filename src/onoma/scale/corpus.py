@@ -139,7 +139,7 @@ def annotate_corpus(
             _finish(folder, manifest)
         _clean(folder)
         folder.remove(RECEIPTS)
-    return Summary(**json.loads(folder.read(SUMMARY)), output=folder.name)
+    return Summary(**json.loads(folder.read(SUMMARY)), output=os.fspath(output))
 
 
 def _absolute_model(name: str) -> str:
