@@ -8,15 +8,14 @@ from pathlib import Path
 
 import pytest
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-sys.path.insert(0, str(BENCHMARKS))
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import sizing
 from figures import Figures
 from onoma.models.export import export
 from records import read_records
 
-specification = importlib.util.spec_from_file_location("scale_benchmark", BENCHMARKS / "scale.py")  # not tests/scale
+specification = importlib.util.spec_from_file_location("scale_benchmark", Path(sys.path[0]) / "scale.py")
 assert specification is not None
 assert specification.loader is not None
 scale = importlib.util.module_from_spec(specification)

@@ -48,6 +48,7 @@ def test_json_lines_stay_as_they_are_apart_from_the_new_column(annotate: Annotat
     assert written.startswith(line.rstrip(" }") + ', "entities": [{"start": 0, "end": 3, "text": "Tom"')
 
 
+@pytest.mark.slow
 def test_the_result_does_not_depend_on_workers_shards_and_compression(annotate: Annotate, tmp_path: Path) -> None:
     rows: list[Any] = make_rows(1000)
     rows[100] = rows[600] = "{damaged"
@@ -67,6 +68,7 @@ def test_the_result_does_not_depend_on_workers_shards_and_compression(annotate: 
         assert [row for _, row in read_errors(other)] == [row for _, row in read_errors(one)] == [101, 601]
 
 
+@pytest.mark.slow
 def test_formats_of_input_and_output_give_the_same_entities(annotate: Annotate, tmp_path: Path) -> None:
     rows = make_rows(300)
     (tmp_path / "in").mkdir()
@@ -178,6 +180,7 @@ def test_a_killed_worker_loses_and_repeats_nothing(
     assert read_bytes(folder) == expected
 
 
+@pytest.mark.slow
 def test_a_row_in_which_every_process_ends_is_left_out(
     annotate: Annotate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -360,3 +363,23 @@ def test_input_and_output_by_url(onnx_model: Path, tmp_path: Path) -> None:
     )
     assert (summary.documents, summary.errors) == (300, 0)
     assert len(parquet.read_table(tmp_path / "annotated")) == 300
+
+
+@pytest.mark.parametrize("output", ["jsonl", "parquet"])
+def test_many_files_are_planned_side_by_side(
+    annotate: Annotate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: str
+) -> None:
+    paths = [write_lines(tmp_path / f"{name}.jsonl", make_rows(20)) for name in "abc"]
+    (tmp_path / "d.csv").write_text("id,text\n1,Tom flew to Rome .\n", encoding="utf-8")
+    paths.append(tmp_path / "d.csv")
+    if output == "parquet":  # numbers and strings in one column
+        with pytest.raises(DataError, match="'id'"):
+            annotate(paths, "refused", output_format=output)
+        paths.pop()
+    expected = read_bytes(annotate(paths, "expected", output_format=output))
+    monkeypatch.setattr("onoma.scale.scan.MANY_BYTES", 0)
+    assert read_bytes(annotate(paths, workers=2, output_format=output)) == expected
+    paths[0].write_bytes(b"%PDF-1.7")
+    monkeypatch.setattr("onoma.scale.corpus._check_columns", lambda file, settings: None)
+    with pytest.raises(OnomaError, match="PDF"):
+        annotate(paths, "damaged", output_format=output)

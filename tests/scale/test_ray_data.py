@@ -123,6 +123,15 @@ def wait_for(is_reached: Callable[[], bool], driver: subprocess.Popen[bytes]) ->
         time.sleep(0.005)
 
 
+def test_many_files_are_planned_by_the_cluster(
+    annotate: Annotate, tmp_path: Path, cluster: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = [write_lines(tmp_path / f"{name}.jsonl", make_rows(20)) for name in "abc"]
+    expected = read_bytes(annotate(paths, "expected", output_format="parquet"))
+    monkeypatch.setattr("onoma.scale.scan.MANY_BYTES", 0)
+    assert read_bytes(annotate(paths, engine="ray", output_format="parquet")) == expected
+
+
 def test_a_refusal_of_a_worker_is_one_error(annotate: Annotate, source: Path, cluster: None) -> None:
     with pytest.raises(OnomaError, match="GPUs"):
         annotate(source, engine="ray", gpus_per_worker=1.0)

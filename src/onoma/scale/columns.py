@@ -6,6 +6,7 @@ column of strings with JSON in it, marked in the metadata of its field.
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -127,6 +128,15 @@ def unify(schemas: Sequence[pa.Schema], names: Sequence[str]) -> pa.Schema:
                 raise DataError(message, path=file, fix=fix)
             fields[field.name] = _field(field.name, None if is_json(known) or is_json(field) else kind)
     return pa.schema(list(fields.values()))
+
+
+def read_schema(text: str | None) -> pa.Schema | None:
+    """A schema from its serialised form in base64."""
+    if text is None:
+        return None
+    import pyarrow as pa
+
+    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))
 
 
 def is_json(field: pa.Field) -> bool:

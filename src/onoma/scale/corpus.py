@@ -7,17 +7,16 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import islice
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from onoma.decoding.overlap import Overlap
 from onoma.errors import DataError, OnomaError
 from onoma.labels.parsing import Labels, Threshold, parse_labels
-from onoma.onnx.session import physical_cores
+from onoma.models.folder import open_folder
 from onoma.scale.attempts import ATTEMPTS
-from onoma.scale.columns import ColumnTypes, unify
-from onoma.scale.local import run_local
+from onoma.scale.local import LocalEngine
 from onoma.scale.manifest import (
     MANIFEST,
     Manifest,
@@ -27,8 +26,9 @@ from onoma.scale.manifest import (
     current_versions,
     digest_model,
 )
-from onoma.scale.plan import FilePlan, cut_shards, scan
-from onoma.scale.rows import RowReader, detect_format, missing_column
+from onoma.scale.rows import detect_format, missing_column
+from onoma.scale.scan import plan_run
+from onoma.scale.service import Answer
 from onoma.scale.storage import OutputFolder, find_files, is_unfinished, is_url, open_output
 from onoma.scale.worker import RECEIPTS, open_model, read_receipt
 from onoma.systems.base import Backend
@@ -36,11 +36,25 @@ from onoma.systems.base import Backend
 ERRORS = "_errors.jsonl"
 SUMMARY = "_summary.json"
 LOCK = "_lock"
-Engine = Literal["local", "ray"]
+EngineName = Literal["local", "ray"]
 OnProgress = Callable[[int, int], None]
-RunShards = Callable[[Sequence[int], Callable[[int], bool]], Iterator[int]]
 
+_CHECKED_FILES = 20  # that are tried before anything is written
 _CHECKED_ROWS = 100  # rows of a file in which the column of texts must be found
+
+
+class Engine(Protocol):
+    """What reads files and annotates shards; a context manager."""
+
+    def __enter__(self) -> Engine: ...
+
+    def __exit__(self, *error: object) -> None: ...
+
+    def scan(self, requests: Sequence[dict[str, Any]]) -> Iterator[tuple[int, Answer]]:
+        """The plans of files, each with the number of its request, as they come."""
+
+    def annotate(self, output: str, shards: Sequence[int], is_done: Callable[[int], bool]) -> Iterator[int]:
+        """Annotate shards; the number of each one that is done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +91,7 @@ def annotate_corpus(
     input_format: str | None = None,
     output_format: OutputFormat | None = None,
     rows_per_shard: int | None = None,
-    engine: Engine = "local",
+    engine: EngineName = "local",
     workers: int | None = None,
     address: str | None = None,
     gpus_per_worker: float = 0.0,
@@ -121,25 +135,30 @@ def annotate_corpus(
         entities_column=entities_column,
         output_format=output_format or ("parquet" if all(one.format == "parquet" for one in files) else "jsonl"),
     )
-    for file in files:
+    for file in files[:_CHECKED_FILES]:
         _check_columns(file, settings)
-    asked = Manifest(settings, files, digest_model(open_model(settings).folder), current_versions(), rows_per_shard)
-
-    def run(shards: Sequence[int], is_done: Callable[[int], bool]) -> Iterator[int]:
-        if engine == "local":
-            return run_local(folder.name, shards, workers or physical_cores())
-        from onoma.scale.ray_data import run_ray
-
-        return run_ray(folder.name, shards, is_done, workers=workers, address=address, gpus_per_worker=gpus_per_worker)
-
+    digest = digest_model(open_model(settings).folder if not gpus_per_worker else open_folder(settings.model).path)
+    asked = Manifest(settings, files, digest, current_versions(), rows_per_shard)
     with _locked(folder):
-        manifest = _start_or_continue(folder, asked)
+        manifest = _read_manifest(folder, asked)
         if SUMMARY not in folder.names():
-            _annotate(folder, manifest, run, on_progress or (lambda done, total: None))
+            with _open_engine(engine, workers, address, gpus_per_worker) as opened:
+                if manifest is None:
+                    manifest = plan_run(asked, opened.scan)
+                    manifest.write(folder)
+                _annotate(folder, manifest, opened, on_progress or (lambda done, total: None))
             _finish(folder, manifest)
         _clean(folder)
         folder.remove(RECEIPTS)
     return Summary(**json.loads(folder.read(SUMMARY)), output=os.fspath(output))
+
+
+def _open_engine(name: EngineName, workers: int | None, address: str | None, gpus_per_worker: float) -> Engine:
+    if name == "local":
+        return LocalEngine(workers)
+    from onoma.scale.ray_data import RayEngine
+
+    return RayEngine(workers, address, gpus_per_worker)
 
 
 def _absolute_model(name: str) -> str:
@@ -169,7 +188,8 @@ def _check_columns(file: SourceFile, settings: Settings) -> None:
         raise DataError(f"none of the first {len(rows)} rows can be read ({reasons[0]})", path=file.name, fix=fix)
 
 
-def _start_or_continue(folder: OutputFolder, asked: Manifest) -> Manifest:
+def _read_manifest(folder: OutputFolder, asked: Manifest) -> Manifest | None:
+    """The manifest of the run that was started in a folder, which must be the same run; None for a new folder."""
     names = folder.names()
     if MANIFEST in names:
         known = Manifest.read(folder)
@@ -180,9 +200,7 @@ def _start_or_continue(folder: OutputFolder, asked: Manifest) -> Manifest:
     if others:
         fix = "give a new folder, or one in which the same run was started"
         raise DataError(f"the folder holds other files ({', '.join(others[:3])})", path=folder.name, fix=fix)
-    manifest = _plan(asked)
-    manifest.write(folder)
-    return manifest
+    return None
 
 
 def _clean(folder: OutputFolder) -> None:
@@ -191,40 +209,17 @@ def _clean(folder: OutputFolder) -> None:
         folder.remove(name)
 
 
-def _plan(asked: Manifest) -> Manifest:
-    """Read all files once to find their rows and, for Parquet, the types of their columns."""
-    settings, plans, columns, schemas = asked.settings, list[FilePlan](), list[list[str]](), list[Any]()
-    for file in asked.files:
-        reader = file.open(settings.text_column)
-        if settings.output_format == "parquet":
-            plan, schema = _scan_with_types(reader)
-            schemas.append(schema)
-        else:
-            plan = scan(reader.sizes())
-        plans.append(plan)
-        columns.append(reader.columns)
-    shards = cut_shards(plans, asked.rows_per_shard)
-    planned = asked.planned([plan.rows for plan in plans], columns, shards)
-    return replace(planned, schema=unify(schemas, [file.name for file in asked.files])) if schemas else planned
-
-
-def _scan_with_types(reader: RowReader) -> tuple[FilePlan, Any]:
-    types = ColumnTypes(reader)
-    rows = reader.sizes() if reader.is_typed else types.watch(reader.rows())
-    return scan(rows), types.schema()
-
-
-def _annotate(folder: OutputFolder, manifest: Manifest, run: RunShards, on_progress: OnProgress) -> None:
+def _annotate(folder: OutputFolder, manifest: Manifest, engine: Engine, on_progress: OnProgress) -> None:
     """Annotate the shards that are not there yet."""
-
-    def is_done(number: int) -> bool:
-        return manifest.shard_name(number) in names
-
     names = folder.names()
-    left = [number for number in range(len(manifest.shards)) if not is_done(number)]
+    left = [number for number in range(len(manifest.shards)) if manifest.shard_name(number) not in names]
     finished = manifest.rows - sum(manifest.shards[number].rows for number in left)
     on_progress(finished, manifest.rows)
-    for number in run(left, lambda one: manifest.shard_name(one) in folder.names()) if left else ():
+
+    def is_done(number: int) -> bool:
+        return manifest.shard_name(number) in folder.names()
+
+    for number in engine.annotate(folder.name, left, is_done) if left else ():
         finished += manifest.shards[number].rows
         on_progress(finished, manifest.rows)
 

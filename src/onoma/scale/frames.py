@@ -18,7 +18,8 @@ from onoma.scale.columns import entity_type
 from onoma.scale.manifest import Settings
 from onoma.scale.plan import GROUP_ROWS, GroupCounter
 from onoma.scale.rows import missing_column, text_size
-from onoma.scale.worker import THREAD_VARIABLES, annotate_texts, open_model
+from onoma.scale.service import THREAD_VARIABLES
+from onoma.scale.worker import annotate_texts, open_model
 from onoma.scale.writers import as_values
 from onoma.systems.base import Backend
 

@@ -22,6 +22,7 @@ from onoma.errors import DataError, OnomaError
 from onoma.extractor import Extractor, load
 from onoma.labels.parsing import Threshold
 from onoma.models.folder import CARD_FILE
+from onoma.scale.columns import read_schema
 from onoma.scale.plan import Shard
 from onoma.scale.rows import RowReader, open_rows
 from onoma.scale.storage import OutputFolder
@@ -140,7 +141,7 @@ class Manifest:
                 versions=values["versions"],
                 rows_per_shard=values["rows_per_shard"],
                 shards=tuple(Shard(*one) for one in values["shards"]),
-                schema=_read_schema(values["schema"]),
+                schema=read_schema(values["schema"]),
             )
         except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, OnomaError):
@@ -175,13 +176,15 @@ class Manifest:
             "files": files,
         }
 
-    def planned(self, rows: Sequence[int], columns: Sequence[Sequence[str]], shards: Sequence[Shard]) -> Manifest:
-        """The same with a plan: rows and columns of each file, and the shards."""
+    def planned(
+        self, rows: Sequence[int], columns: Sequence[Sequence[str]], shards: Sequence[Shard], schema: pa.Schema | None
+    ) -> Manifest:
+        """The same with a plan: rows and columns of each file, the shards, and for Parquet the schema."""
         files = [
             replace(file, rows=count, columns=tuple(names) if file.format in ("csv", "tsv") else ())
             for file, count, names in zip(self.files, rows, columns, strict=True)
         ]
-        return replace(self, files=tuple(files), shards=tuple(shards))
+        return replace(self, files=tuple(files), shards=tuple(shards), schema=schema)
 
 
 def _short(value: object) -> str:
@@ -189,15 +192,7 @@ def _short(value: object) -> str:
     return text if len(text) <= 100 else text[:97] + "..."
 
 
-def _read_schema(text: str | None) -> pa.Schema | None:
-    if text is None:
-        return None
-    import pyarrow as pa
-
-    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))
-
-
-def current_versions(extractor_backend: str = "") -> dict[str, str]:
+def current_versions() -> dict[str, str]:
     """The versions of everything that scores may depend on."""
     found = {"onoma": __version__, "python": ".".join(platform.python_version_tuple()[:2])}
     for name in _LIBRARIES:

@@ -11,13 +11,14 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from onoma.errors import OnomaError
 from onoma.scale.errors import ShardError
+from onoma.scale.scan import scan_file
+from onoma.scale.service import THREAD_VARIABLES, Answer, describe
 from onoma.scale.storage import require
-from onoma.scale.worker import THREAD_VARIABLES, ShardWorker
+from onoma.scale.worker import ShardWorker
 
 CPUS_PER_WORKER = 0.9
 """Actors that take all CPUs of a cluster leave none for the other work of the pipeline, which then hangs."""
@@ -37,7 +38,7 @@ class ShardActor:
         try:
             self.worker = ShardWorker(output)
         except Exception as error:  # as an answer: Ray would start the actor again and again
-            self.refused = f"{error}" if isinstance(error, OnomaError) else f"{type(error).__name__}: {error}"
+            self.refused = describe(error)
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:
         number, failed = int(batch["shard"][0]), ""
@@ -45,23 +46,40 @@ class ShardActor:
             try:
                 self.worker.annotate(number)
             except Exception as error:
-                failed = f"{type(error).__name__}: {error}"
+                failed = describe(error)
         return {"shard": [number], "refused": [self.refused], "failed": [failed]}
 
 
-def run_ray(
-    output: str,
-    shards: Sequence[int],
-    is_done: Callable[[int], bool],
-    *,
-    workers: int | None = None,
-    address: str | None = None,
-    gpus_per_worker: float = 0.0,
-) -> Iterator[int]:
-    """Annotate shards with actors; the number of each one that is done."""
-    left, failures, idle = list(shards), dict[int, str](), 0
-    with _cluster(address) as ray:
-        arguments = actor_arguments(ray, workers, gpus_per_worker)
+class RayEngine:
+    """A cluster, or one that is started on this machine and ends with the block."""
+
+    def __init__(self, workers: int | None, address: str | None, gpus_per_worker: float) -> None:
+        self.workers, self.address, self.gpus_per_worker = workers, address, gpus_per_worker
+
+    def __enter__(self) -> RayEngine:
+        self.is_ours = connect(self.address)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.is_ours:
+            require("ray", "the engine ray").shutdown()
+
+    def scan(self, requests: Sequence[dict[str, Any]]) -> Iterator[tuple[int, Answer]]:
+        """The plans of files, each with the number of its request."""
+        import ray
+
+        remote = ray.remote(num_cpus=CPUS_PER_WORKER)(_scan)
+        running = {remote.remote(request): number for number, request in enumerate(requests)}
+        while running:
+            (done, *_), _ = ray.wait(list(running))
+            yield running.pop(done), ray.get(done)
+
+    def annotate(self, output: str, shards: Sequence[int], is_done: Callable[[int], bool]) -> Iterator[int]:
+        """Annotate shards with actors; the number of each one that is done."""
+        import ray
+
+        arguments = actor_arguments(ray, self.workers, self.gpus_per_worker)
+        left, failures, idle = list(shards), dict[int, str](), 0
         while left:
             reported = set[int]()
             problem: Exception | None = None
@@ -76,18 +94,24 @@ def run_ray(
                 raise
             except Exception as error:  # an actor that exited, a lost machine, ...
                 problem = error
-            for number in left:
-                if number not in reported and is_done(number):  # without being reported
-                    reported.add(number)
-                    yield number
+            for number in filter(is_done, set(left) - reported):  # without being reported
+                reported.add(number)
+                yield number
             left = [number for number in left if number not in reported]
             idle = 0 if reported else idle + 1
             if left and idle == MAX_ROUNDS_WITHOUT_RESULT:
                 raise ShardError(f"Ray could not annotate {len(left)} shards ({_first_line(problem)})") from problem
             if left and problem is not None:
                 logger.warning("the pipeline is started again with %d shards (%s)", len(left), _first_line(problem))
-    if failures:
-        raise ShardError.of(failures)
+        if failures:
+            raise ShardError.of(failures)
+
+
+def _scan(request: dict[str, Any]) -> Answer:
+    try:
+        return scan_file(request)
+    except Exception as error:
+        return {"failed": describe(error)}
 
 
 def _first_line(error: Exception | None) -> str:
@@ -134,30 +158,20 @@ def actor_arguments(ray: Any, workers: int | None, gpus_per_worker: float) -> Ac
     return ActorArguments(workers, wanted)
 
 
-@contextmanager
-def _cluster(address: str | None) -> Iterator[Any]:
-    """Ray, connected to a cluster or to one that is started on this machine and ends with the block."""
+def connect(address: str | None) -> bool:
+    """Connect to a cluster, or start one on this machine; False if there is a connection already."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     ray = require("ray", "the engine ray")
-    require("ray.data", "the engine ray")
-    is_ours = not ray.is_initialized()
-    if is_ours:
-        own = {"include_dashboard": False, "object_store_memory": _OBJECT_STORE_BYTES}
-        try:
-            ray.init(
-                address=address or "local",
-                logging_level=logging.ERROR,
-                log_to_driver=False,
-                **({} if address else own),
-            )
-        except (ConnectionError, ValueError) as error:
-            fix = "check the address; `ray status` shows whether a cluster runs"
-            raise OnomaError(f"there is no Ray cluster at {address!r} ({_first_line(error)}). Fix: {fix}") from error
-    context = ray.data.DataContext.get_current()
-    context.enable_progress_bars = False
+    require("ray.data", "the engine ray").DataContext.get_current().enable_progress_bars = False
     logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # what ends a pipeline is logged here, in one line
+    if ray.is_initialized():
+        return False
+    own = {"include_dashboard": False, "object_store_memory": _OBJECT_STORE_BYTES}
     try:
-        yield ray
-    finally:
-        if is_ours:
-            ray.shutdown()
+        ray.init(
+            address=address or "local", logging_level=logging.ERROR, log_to_driver=False, **({} if address else own)
+        )
+    except (ConnectionError, ValueError) as error:
+        fix = "check the address; `ray status` shows whether a cluster runs"
+        raise OnomaError(f"there is no Ray cluster at {address!r} ({_first_line(error)}). Fix: {fix}") from error
+    return True

@@ -1,19 +1,13 @@
 """A worker: one model on one thread, which annotates shard after shard.
 
-As a program (`python -m onoma.scale.worker FOLDER`) it reads the numbers of shards from standard input, line by line,
-and answers each with a line of JSON. It ends when standard input does, even in the middle of a shard: then whoever
-started it is gone.
+As a program (`python -m onoma.scale.worker FOLDER`) it takes the numbers of shards as tasks; see `onoma.scale.service`.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from queue import SimpleQueue
-from threading import Thread
+from collections.abc import Callable, Iterator, Sequence
 from typing import IO, Any
 
 from onoma.entities import Entity
@@ -23,19 +17,12 @@ from onoma.scale.attempts import LEFT_OUT, Attempts
 from onoma.scale.manifest import Manifest, Settings, current_versions, digest_model
 from onoma.scale.plan import GroupCounter, Shard, ShardRows
 from onoma.scale.rows import MAX_REASON, Row
+from onoma.scale.service import serve
 from onoma.scale.storage import OutputFolder, open_output
 from onoma.scale.writers import JsonLinesWriter, ParquetWriter, ShardWriter
 
 RECEIPTS = "_shards"
 """The folder with one file per shard: what was counted, and the rows that could not be annotated."""
-
-THREAD_VARIABLES = {
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-    "TOKENIZERS_PARALLELISM": "false",
-}
-"""The environment of workers: libraries must not start threads of their own, because workers share the cores."""
 
 
 class ShardWorker:
@@ -185,45 +172,10 @@ def read_receipt(folder: OutputFolder, number: int) -> dict[str, Any]:
     return receipt
 
 
-def main() -> None:
-    """Serve shards until standard input ends."""
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what libraries print must not get between the answers
-    wanted = _read_numbers()
-    try:
-        worker = ShardWorker(sys.argv[1])
-    except Exception as error:
-        _answer(
-            answers, {"refused": str(error) if isinstance(error, OnomaError) else f"{type(error).__name__}: {error}"}
-        )
-        return
-    _answer(answers, {"ready": os.getpid()})
-    while True:
-        number = wanted.get()
-        try:
-            _answer(answers, worker.annotate(number))
-        except Exception as error:
-            _answer(answers, {"failed": f"{type(error).__name__}: {error}"[:MAX_REASON]})
-
-
-def _answer(file: IO[str], values: dict[str, Any]) -> None:
-    file.write(json.dumps(values) + "\n")
-    file.flush()
-
-
-def _read_numbers() -> SimpleQueue[int]:
-    """The numbers of shards from standard input. The process ends with standard input."""
-    numbers: SimpleQueue[int] = SimpleQueue()
-
-    def read() -> None:
-        with suppress(ValueError):
-            for line in sys.stdin:
-                numbers.put(int(line))
-        os._exit(0)
-
-    Thread(target=read, daemon=True).start()
-    return numbers
+def _prepare() -> Callable[[str], dict[str, Any]]:
+    worker = ShardWorker(sys.argv[1])
+    return lambda task: worker.annotate(int(task))
 
 
 if __name__ == "__main__":
-    main()
+    serve(_prepare)
