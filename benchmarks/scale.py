@@ -18,6 +18,7 @@ import argparse
 import hashlib
 import json
 import os
+import resource
 import shutil
 import statistics
 import subprocess
@@ -114,12 +115,13 @@ def measure_speed(folder: Path, arguments: argparse.Namespace) -> list[Record]:
     path = write_corpus(folder / "speed.jsonl", texts)
     runs = [(engine, workers) for engine in ("local", "ray") for workers in (1, 2)]
     rates: dict[tuple[str, int], list[float]] = {one: [] for one in runs}
+    work: dict[int, list[float]] = {1: [], 2: []}  # milliseconds of the processors, which other programs do not change
     ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     for turn in range(arguments.turns):
         for engine, workers in runs:
             output = folder / "speed"
             shutil.rmtree(output, ignore_errors=True)
-            start = time.perf_counter()
+            start, before = time.perf_counter(), _child_seconds()
             annotate_corpus(
                 str(path),
                 output,
@@ -130,16 +132,29 @@ def measure_speed(folder: Path, arguments: argparse.Namespace) -> list[Record]:
                 rows_per_shard=max(256, arguments.documents // 40),
             )
             rates[engine, workers].append(len(texts) / (time.perf_counter() - start))
+            if engine == "local":
+                work[workers].append(1000 * (_child_seconds() - before) / len(texts))
             print(
                 f"turn {turn + 1}: {engine}, {workers} workers: {rates[engine, workers][-1]:.1f} per second", flush=True
             )
     ray.shutdown()
     data = f"{len(texts):,} sentences with {words:,} words, {len(LABELS)} types, {arguments.turns} turns"
-    return list(_speed_records(rates, words / len(texts), data))
+    return list(_speed_records(rates, work, words / len(texts), data))
 
 
-def _speed_records(rates: dict[tuple[str, int], list[float]], words: float, data: str) -> Iterator[Record]:
+def _child_seconds() -> float:
+    """Processor time of child processes that have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def _speed_records(
+    rates: dict[tuple[str, int], list[float]], work: dict[int, list[float]], words: float, data: str
+) -> Iterator[Record]:
     yield record("scale-speed", "words_per_document", words, data)
+    for workers, values in work.items():
+        name = f"local_{workers}_worker{'s' * (workers > 1)}_cpu_ms_per_document"
+        yield record("scale-speed", name, statistics.median(values), data, _spread(values))
     for (engine, workers), values in rates.items():
         name = f"{engine}_{workers}_worker{'s' * (workers > 1)}_documents_per_s"
         yield record("scale-speed", name, statistics.median(values), data, _spread(values))
