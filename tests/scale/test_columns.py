@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import io
+import json
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyarrow import parquet
 
 from onoma.errors import DataError
 from onoma.scale.columns import ColumnTypes, is_json, to_table, unify
 from onoma.scale.rows import open_rows
+from onoma.scale.writers import ParquetWriter
 from tiny_rows import write_lines
 
 
@@ -53,3 +59,28 @@ def test_files_with_other_columns_have_one_schema() -> None:
     assert unify([one, other], ["a", "b"]).names == ["text", "n", "m"]
     with pytest.raises(DataError, match="'n'"):
         unify([one, pa.schema({"n": pa.string()})], ["a", "b"])
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3) | st.just("\ud800"),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(st.lists(st.dictionaries(st.sampled_from(["a", "b", "\ud800"]), VALUES), min_size=1, max_size=6))
+def test_whatever_is_in_json_lines_is_written_or_an_error_of_its_row(
+    tmp_path_factory: pytest.TempPathFactory, records: list[dict[str, Any]]
+) -> None:
+    path = tmp_path_factory.mktemp("lines") / "a.jsonl"
+    path.write_text("".join(json.dumps({"text": "a"} | one) + "\n" for one in records), encoding="utf-8")
+    reader, file = open_rows(str(path), "jsonl", "text"), io.BytesIO()
+    types = ColumnTypes(reader)
+    rows = [row for row in types.watch(reader.rows()) if row.error is None]
+    writer = ParquetWriter(file, "entities", types.schema())
+    for row in rows:
+        writer.write(row, [])
+    writer.finish()
+    assert (
+        len(parquet.read_table(file)) + len(writer.errors) == len(rows) == sum("\ud800" not in one for one in records)
+    )

@@ -289,6 +289,13 @@ def test_a_restart_with_a_changed_file_or_version_is_refused(annotate: Annotate,
         annotate(path)
 
 
+def test_a_finished_run_with_missing_parts_is_refused(annotate: Annotate, tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "a.jsonl", make_rows(5))
+    (annotate(path) / "part-00000.jsonl").unlink()
+    with pytest.raises(DataError, match="missing"):
+        annotate(path)
+
+
 def test_a_worker_with_another_model_is_refused(annotate: Annotate, tmp_path: Path) -> None:
     folder = annotate(write_lines(tmp_path / "a.jsonl", make_rows(5)))
     manifest = json.loads((folder / "_manifest.json").read_text("utf-8"))

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 MAX_FIELDS = 100
 """Objects with more fields than this are stored as JSON."""
 
+UNWRITABLE = (OverflowError, UnicodeError)
+"""What pyarrow raises for some values, beside its own exceptions."""
+
 _JSON = {b"onoma": b"json"}  # metadata of fields
 _RECORDS_AT_ONCE = 1024
 
@@ -45,9 +48,9 @@ class ColumnTypes:
     def watch(self, rows: Iterable[Row]) -> Iterator[Row]:
         """The same rows, whose records are taken into account."""
         for row in rows:
-            record = self.reader.parse(row).record
-            if record is not None:
-                self.waiting.append(record)
+            self.reader.parse(row)
+            if row.record is not None and row.error is None:
+                self.waiting.append(row.record)
             if len(self.waiting) == _RECORDS_AT_ONCE:
                 self._add_waiting()
             yield row
@@ -74,7 +77,7 @@ def _infer(values: Sequence[Any]) -> pa.DataType | None:
 
     try:
         found = pa.array(values).type  # unlike `infer_type`, it refuses values of different types
-    except (pa.ArrowException, OverflowError, UnicodeEncodeError):  # of different types, too large, or not UTF-8
+    except (pa.ArrowException, *UNWRITABLE):  # of different types, too large, or not UTF-8
         return None
     return found if _is_storable(found) else None
 

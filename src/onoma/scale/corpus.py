@@ -53,7 +53,7 @@ class Engine(Protocol):
     def scan(self, requests: Sequence[dict[str, Any]]) -> Iterator[tuple[int, Answer]]:
         """The plans of files, each with the number of its request, as they come."""
 
-    def annotate(self, output: str, shards: Sequence[int], is_done: Callable[[int], bool]) -> Iterator[int]:
+    def annotate(self, output: str, shards: Sequence[int], list_done: Callable[[], set[int]]) -> Iterator[int]:
         """Annotate shards; the number of each one that is done."""
 
 
@@ -194,6 +194,9 @@ def _read_manifest(folder: OutputFolder, asked: Manifest) -> Manifest | None:
     if MANIFEST in names:
         known = Manifest.read(folder)
         known.require_same(asked, folder)
+        if SUMMARY in names and len(_finished_shards(folder, known)) < len(known.shards):
+            fix = "put them back, or use a new folder"
+            raise DataError("this run was finished, but some of its parts are missing now", path=folder.name, fix=fix)
         _clean(folder)
         return known
     others = sorted(name for name in names if name != LOCK and not is_unfinished(name))
@@ -211,17 +214,21 @@ def _clean(folder: OutputFolder) -> None:
 
 def _annotate(folder: OutputFolder, manifest: Manifest, engine: Engine, on_progress: OnProgress) -> None:
     """Annotate the shards that are not there yet."""
-    names = folder.names()
-    left = [number for number in range(len(manifest.shards)) if manifest.shard_name(number) not in names]
+
+    def list_done() -> set[int]:
+        return _finished_shards(folder, manifest)
+
+    left = sorted(set(range(len(manifest.shards))) - list_done())
     finished = manifest.rows - sum(manifest.shards[number].rows for number in left)
     on_progress(finished, manifest.rows)
-
-    def is_done(number: int) -> bool:
-        return manifest.shard_name(number) in folder.names()
-
-    for number in engine.annotate(folder.name, left, is_done) if left else ():
+    for number in engine.annotate(folder.name, left, list_done) if left else ():
         finished += manifest.shards[number].rows
         on_progress(finished, manifest.rows)
+
+
+def _finished_shards(folder: OutputFolder, manifest: Manifest) -> set[int]:
+    names = folder.names()
+    return {number for number in range(len(manifest.shards)) if manifest.shard_name(number) in names}
 
 
 def _finish(folder: OutputFolder, manifest: Manifest) -> None:

@@ -30,7 +30,7 @@ class LocalEngine:
         tasks = {number: json.dumps(request) for number, request in enumerate(requests)}
         return run_tasks("onoma.scale.scan", [], tasks, self.workers, MAX_SCAN_DEATHS)
 
-    def annotate(self, output: str, shards: Sequence[int], is_done: Callable[[int], bool]) -> Iterator[int]:
+    def annotate(self, output: str, shards: Sequence[int], list_done: Callable[[], set[int]]) -> Iterator[int]:
         """Annotate shards; the number of each one that is done. Workers count attempts at shards themselves."""
         failures: dict[int, str] = {}
         tasks = {number: str(number) for number in shards}

@@ -74,7 +74,7 @@ class RayEngine:
             (done, *_), _ = ray.wait(list(running))
             yield running.pop(done), ray.get(done)
 
-    def annotate(self, output: str, shards: Sequence[int], is_done: Callable[[int], bool]) -> Iterator[int]:
+    def annotate(self, output: str, shards: Sequence[int], list_done: Callable[[], set[int]]) -> Iterator[int]:
         """Annotate shards with actors; the number of each one that is done."""
         import ray
 
@@ -94,9 +94,9 @@ class RayEngine:
                 raise
             except Exception as error:  # an actor that exited, a lost machine, ...
                 problem = error
-            for number in filter(is_done, set(left) - reported):  # without being reported
-                reported.add(number)
-                yield number
+            unreported = (set(left) - reported) & list_done()
+            reported |= unreported
+            yield from unreported
             left = [number for number in left if number not in reported]
             idle = 0 if reported else idle + 1
             if left and idle == MAX_ROUNDS_WITHOUT_RESULT:

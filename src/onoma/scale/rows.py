@@ -191,6 +191,8 @@ class JsonLines(_LineReader):
             row.error = f"the line is not a JSON object but {type(record).__name__}"
         elif self.text_column not in record:
             row.error = f"there is no {self.text_column!r}, only: {', '.join(record)}"[:MAX_REASON]
+        elif _has_surrogate("".join(record)):
+            row.error = "the name of a field has an unpaired surrogate"
         else:
             row.record, row.line = record, line
             self._with_text(row, record[self.text_column])

@@ -41,7 +41,8 @@ class ShardWorker:
         name = self.manifest.shard_name(number)
         if name in self.folder.names():
             return read_receipt(self.folder, number)
-        shard, attempts, errors = self.manifest.shards[number], Attempts(self.folder, number), list[tuple[Row, str]]()
+        shard, attempts = self.manifest.shards[number], Attempts(self.folder, number)
+        errors: list[tuple[int, str]] = []  # numbers of rows, and reasons
         with self.folder.write(name) as file:
             writer = self._open_writer(file)
             for group in _groups(self.rows.read(shard)):
@@ -51,12 +52,13 @@ class ShardWorker:
                 self._annotate_group(readable, writer, errors)
             writer.finish()
             receipt = self._receipt(shard, writer, [*errors, *writer.errors])
-            with self.folder.write(
-                receipt_name(number)
-            ) as receipt_file:  # before the shard: it exists if that one does
-                receipt_file.write(json.dumps(receipt, ensure_ascii=False).encode())
+            self._write_receipt(number, receipt)  # before the shard, so that it exists if the shard does
         attempts.forget()
         return receipt
+
+    def _write_receipt(self, number: int, receipt: dict[str, Any]) -> None:
+        with self.folder.write(receipt_name(number)) as file:
+            file.write(json.dumps(receipt, ensure_ascii=False).encode())
 
     def _open_writer(self, file: IO[bytes]) -> ShardWriter:
         column = self.settings.entities_column
@@ -64,7 +66,7 @@ class ShardWorker:
             return ParquetWriter(file, column, self.manifest.schema)
         return JsonLinesWriter(file, column)
 
-    def _readable(self, rows: Sequence[Row], attempts: Attempts, errors: list[tuple[Row, str]]) -> list[Row]:
+    def _readable(self, rows: Sequence[Row], attempts: Attempts, errors: list[tuple[int, str]]) -> list[Row]:
         """The rows of a group with a text; those that cannot be annotated become errors."""
         readable = []
         for row in rows:
@@ -73,7 +75,7 @@ class ShardWorker:
             if row.error is None and attempts.is_left_out(row.number):
                 row.error = LEFT_OUT
             if row.error is not None:
-                errors.append((row, row.error))
+                errors.append((row.number, row.error))
             elif row.text is not None:
                 readable.append(row)
         return readable
@@ -84,16 +86,16 @@ class ShardWorker:
             attempts.note(row.number)
             annotate_texts(self.extractor, _texts([row]), self.settings)
 
-    def _annotate_group(self, rows: Sequence[Row], writer: ShardWriter, errors: list[tuple[Row, str]]) -> None:
+    def _annotate_group(self, rows: Sequence[Row], writer: ShardWriter, errors: list[tuple[int, str]]) -> None:
         for row, found in zip(rows, annotate_texts(self.extractor, _texts(rows), self.settings), strict=True):
             if isinstance(found, str):
-                errors.append((row, found))
+                errors.append((row.number, found))
             else:
                 writer.write(row, found)
 
-    def _receipt(self, shard: Shard, writer: ShardWriter, errors: Sequence[tuple[Row, str]]) -> dict[str, Any]:
+    def _receipt(self, shard: Shard, writer: ShardWriter, errors: Sequence[tuple[int, str]]) -> dict[str, Any]:
         file = self.manifest.files[shard.file].name
-        found = sorted((row.number + 1, reason) for row, reason in errors)
+        found = sorted((row + 1, reason) for row, reason in errors)
         return {
             "documents": writer.documents,
             "labels": dict(sorted(writer.labels.items())),

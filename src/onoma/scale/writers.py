@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import IO, TYPE_CHECKING, Any
 
 from onoma.entities import Entity
-from onoma.scale.columns import entity_type, to_table
+from onoma.scale.columns import UNWRITABLE, entity_type, to_table
 from onoma.scale.rows import MAX_REASON, Row
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class ShardWriter(ABC):
     def __init__(self) -> None:
         self.documents = 0
         self.labels: Counter[str] = Counter()
-        self.errors: list[tuple[Row, str]] = []  # rows that cannot be written, and why
+        self.errors: list[tuple[int, str]] = []  # numbers of rows that cannot be written, and why
 
     @abstractmethod
     def write(self, row: Row, entities: Sequence[Entity]) -> None:
@@ -121,7 +121,7 @@ class ParquetWriter(ShardWriter):
         try:
             tables = [self._table(self.rows, self.entities)]
             written = self.entities
-        except pa.ArrowException:
+        except (pa.ArrowException, *UNWRITABLE):
             tables, written = self._try_rows()
         if tables:
             self.writer.write_table(pa.concat_tables(tables))
@@ -138,8 +138,8 @@ class ParquetWriter(ShardWriter):
             try:
                 tables.append(self._table([row], [entities]))
                 written.append(entities)
-            except pa.ArrowException as error:
-                self.errors.append((row, f"the row cannot be written as Parquet ({error})"[:MAX_REASON]))
+            except (pa.ArrowException, *UNWRITABLE) as error:
+                self.errors.append((row.number, f"the row cannot be written as Parquet ({error})"[:MAX_REASON]))
         return tables, written
 
     def _table(self, rows: Sequence[Row], entities: Sequence[list[dict[str, Any]]]) -> pa.Table:
