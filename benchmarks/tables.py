@@ -1,8 +1,8 @@
 """Make the tables of the documentation from the records in benchmarks/results: `python benchmarks/tables.py`.
 
 Made are docs/benchmarks.md (all records), docs/reproduction.md (the tables of the papers), and in all other pages what
-stands between `<!-- table: binder, Table 1 -->` or `<!-- claims: binder -->` and `<!-- end -->`. With `--check` nothing
-is written; the exit code is 1 if a page does not show what the records say.
+stands between `<!-- table: binder, Table 1 -->`, `<!-- claims: binder -->` or `<!-- sizing: corpora -->` and
+`<!-- end -->`. With `--check` nothing is written; the exit code is 1 if a page does not show what the records say.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import reproduction
+import sizing
 from figures import Figures, number, table_line
 from onoma.files import atomic_write
 from papers import Papers, read_papers
 from records import RESULTS, ROOT, main_with_errors, read_records
 
 BENCHMARKS, REPRODUCTION = "benchmarks.md", "reproduction.md"
-PART = re.compile(r"(<!-- (table|claims): (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
+PART = re.compile(r"(<!-- (table|claims|sizing): (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 HEAD = """\
 # Benchmarks
 
@@ -108,7 +109,8 @@ def fill_parts(text: str, papers: Papers, figures: Figures) -> str:
 
     def part(found: re.Match[str]) -> str:
         start, kind, key, end = found.groups()
-        return f"{start}\n{reproduction.render_part(kind, key, papers, figures)}\n\n{end}"
+        made = sizing.render(figures) if kind == "sizing" else reproduction.render_part(kind, key, papers, figures)
+        return f"{start}\n{made}\n\n{end}"
 
     return PART.sub(part, text)
 

@@ -38,6 +38,14 @@ def ner(tiny_model: Path) -> Extractor:
 
 
 @pytest.fixture(scope="session")
+def onnx_model(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny model in int8, without PyTorch."""
+    from onoma.models.export import export
+
+    return export(tiny_model, tmp_path_factory.mktemp("models") / "onnx", int8=True)
+
+
+@pytest.fixture(scope="session")
 def encoder_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny BERT with random weights, for training."""
     import torch

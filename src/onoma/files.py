@@ -268,10 +268,11 @@ def require_replaceable(path: AnyPath) -> None:
 
 
 @contextmanager
-def atomic_path(target: AnyPath) -> Iterator[Path]:
+def atomic_path(target: AnyPath, *, durable: bool = False) -> Iterator[Path]:
     """A temporary path beside the target, which is renamed to it when the block succeeds and removed when it fails.
 
-    For libraries that write files or folders themselves; `atomic_write` and `atomic_folder` are built on it.
+    For libraries that write files or folders themselves; `atomic_write` and `atomic_folder` are built on it. A durable
+    file is on the disk before it is renamed, so that it is complete even after a power failure.
     """
     with _writing_errors(Path(target)):
         path = Path(os.path.realpath(target))  # symbolic links are followed, not replaced
@@ -283,6 +284,8 @@ def atomic_path(target: AnyPath) -> Iterator[Path]:
             yield temporary
             if os.path.isfile(path):
                 _copy_access(path, temporary)
+            if durable:
+                _flush_to_disk(temporary)
             os.replace(temporary, path)
         except BaseException:
             if temporary.is_dir():
@@ -290,6 +293,14 @@ def atomic_path(target: AnyPath) -> Iterator[Path]:
             else:
                 temporary.unlink(missing_ok=True)
             raise
+
+
+def _flush_to_disk(path: Path) -> None:
+    file = os.open(path, os.O_RDWR)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
 
 
 def _copy_access(source: Path, target: Path) -> None:
@@ -310,15 +321,15 @@ def _compressed(raw: IO[bytes], path: Path) -> IO[bytes]:
 
 
 @contextmanager
-def atomic_write_bytes(path: AnyPath) -> Iterator[IO[bytes]]:
-    """Write a file atomically, compressed if its name ends with .xz or .gz."""
+def atomic_write_bytes(path: AnyPath, *, durable: bool = False) -> Iterator[IO[bytes]]:
+    """Write a file atomically, compressed if its name ends with .xz or .gz; see `atomic_path`."""
     path = Path(path)
     require_replaceable(path)
     if os.path.isdir(path):
         raise DataError("this is a folder, but a file is to be written", path=path, fix="give a file name")
     mode = 0o600 if os.path.exists(path) else 0o666  # the mode of a file that is replaced is set when all is written
     with (
-        atomic_path(path) as temporary,
+        atomic_path(path, durable=durable) as temporary,
         open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as raw,
         _compressed(raw, path) as file,
     ):

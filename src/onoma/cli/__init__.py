@@ -17,6 +17,7 @@ from onoma import __version__
 from onoma.cli.bench import bench
 from onoma.cli.compare import compare
 from onoma.cli.convert import convert
+from onoma.cli.corpus import corpus
 from onoma.cli.evaluate import evaluate
 from onoma.cli.export import export
 from onoma.cli.extract import extract
@@ -62,6 +63,10 @@ app.command(epilog="Examples: onoma info data/drugs, onoma info train.conll --js
     info
 )
 app.command(epilog="Example: onoma serve --model embedded --model drugs=runs/drugs --port 8000")(serve)
+app.command(
+    epilog='Example: onoma corpus news.jsonl.gz annotated --labels "person, city"\n\n'
+    'Example: onoma corpus "s3://b/news/*.parquet" s3://b/annotated --labels person --engine ray --address auto'
+)(corpus)
 app.add_typer(bench, name="bench")
 
 

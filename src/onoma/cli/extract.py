@@ -10,11 +10,23 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from onoma.cli.shared import BackendName, BatchSize, Device, Examples, Model, Overlap, TextProgress, Threshold
+from onoma.cli.shared import (
+    BackendName,
+    BatchSize,
+    Device,
+    Examples,
+    LabelNames,
+    Model,
+    Overlap,
+    TextProgress,
+    Threshold,
+    TypesFile,
+    read_labels,
+)
 
 if TYPE_CHECKING:
     from onoma.data.texts import Located
-    from onoma.entities import Entity, EntityType
+    from onoma.entities import Entity
     from onoma.extractor import Section
 
 Format = Literal["table", "json", "jsonl", "html", "csv", "parquet"]
@@ -36,11 +48,8 @@ def extract(
         list[str],
         typer.Argument(metavar="SOURCE", help="A text, files (.txt, .jsonl), or - for standard input."),
     ],
-    labels: Annotated[
-        list[str] | None,
-        typer.Option(help='What to look for: "person, city"; may be repeated, and "a, b" in quotes is one label.'),
-    ] = None,
-    types: Annotated[Path | None, typer.Option(help="YAML file of types: name: description.")] = None,
+    labels: LabelNames = None,
+    types: TypesFile = None,
     examples: Examples = None,
     model: Model = None,
     threshold: Threshold = None,
@@ -64,13 +73,12 @@ def extract(
     from onoma.data.texts import STANDARD_INPUT, read_sources
     from onoma.extractor import load
     from onoma.files import plain_suffix
-    from onoma.labels.parsing import parse_labels, parse_threshold, read_types, split_labels
+    from onoma.labels.parsing import parse_labels, parse_threshold
 
     if examples:
         from onoma.evaluation.runs import open_examples
 
-    named = [name for text in labels or () for name in split_labels(text) if name]
-    given: list[str | EntityType] = [*named, *(read_types(types) if types else ())]
+    given = read_labels(labels, types)
     shown = open_examples(examples, (one.name for one in parse_labels(given)) if given else None) if examples else None
     thresholds = parse_threshold(threshold)
     form = output_format or _FORMATS.get(plain_suffix(output or ""), "table")

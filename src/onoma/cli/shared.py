@@ -10,15 +10,25 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from onoma.text.terminal import printable
 
+if TYPE_CHECKING:
+    from onoma.entities import EntityType
+
 FORMAT_NAMES = "jsonl, tokens, conll, brat, doccano, gliner, spacy or pubtator"
 SECONDS_BETWEEN_LINES = 10.0
 
+LabelNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--labels", help='What to look for: "person, city"; may be repeated, and "a, b" in quotes is one label.'
+    ),
+]
+TypesFile = Annotated[Path | None, typer.Option("--types", help="YAML file of types: name: description.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
 Model = Annotated[
     str | None, typer.Option("--model", help="Model: a folder or a hub name; by default the embedded one.")
@@ -44,6 +54,14 @@ Changes = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a value, such as training.epochs=3.")
 ]
 Data = Annotated[Path, typer.Option(help="Folder of the corpora that the recipe names.")]
+
+
+def read_labels(labels: list[str] | None, types: Path | None) -> list[str | EntityType]:
+    """What the options --labels and --types name; empty if they are not given."""
+    from onoma.labels.parsing import read_types, split_labels
+
+    named = [name for text in labels or () for name in split_labels(text) if name]
+    return [*named, *(read_types(types) if types else ())]
 
 
 def print_json(value: Any) -> None:
@@ -117,26 +135,24 @@ def spinner(doing: str) -> Iterator[None]:
 
 
 class TextProgress:
-    """Progress of extraction as a line on stderr every few seconds: characters, rate and remaining time."""
+    """Progress of extraction as a line on stderr every few seconds: what was read, rate and remaining time."""
 
-    def __init__(self, total: int | None) -> None:
-        """`total` characters, if known."""
-        self.total = total
+    def __init__(self, total: int | None, unit: str = "characters", before: int = 0) -> None:
+        """`total` characters, if known; `before` of them were read by an earlier run."""
+        self.total, self.unit, self.before = total, unit, before
         self.started = self.printed = time.monotonic()
 
-    def update(self, characters: int) -> None:
+    def update(self, done: int) -> None:
         """Report the characters that have been read so far."""
         now = time.monotonic()
-        if now - self.printed < SECONDS_BETWEEN_LINES or not characters:
+        if now - self.printed < SECONDS_BETWEEN_LINES or done <= self.before:
             return
         self.printed = now
-        rate = characters / (now - self.started)
-        line = f"read {characters:,} characters"
+        rate = (done - self.before) / (now - self.started)
+        line = f"read {done:,} {self.unit}"
         if self.total:
-            left = round((self.total - characters) / rate)
-            line += (
-                f" of {self.total:,} ({characters / self.total:.0%}), {rate:,.0f} per second, {_duration(left)} left"
-            )
+            left = round((self.total - done) / rate)
+            line += f" of {self.total:,} ({done / self.total:.0%}), {rate:,.0f} per second, {_duration(left)} left"
         else:
             line += f", {rate:,.0f} per second"
         print(line, file=sys.stderr, flush=True)
@@ -144,4 +160,7 @@ class TextProgress:
 
 def _duration(seconds: int) -> str:
     minutes, rest = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours:,} h {minutes} min"
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
