@@ -1,0 +1,273 @@
+/**
+ * The text with its entities: one paragraph per line of the text, a <mark> around each entity, and below each line of
+ * words one bar with a name per entity, in lanes, so that nested and crossing entities never cover each other.
+ */
+import { nest } from "./nesting.js";
+import { spanKey } from "./decode.js";
+
+const LANE = 19; // height of a bar and its name
+const LINE = 30; // height of a line without bars
+const GAP = 6; // between two bars in the same lane
+const AT_ONCE = 80; // paragraphs that are laid out without waiting until they are seen
+
+export class Highlighter {
+  /** `styleOf(label)` gives the number of the colour and of the line style. */
+  constructor(container, styleOf) {
+    this.container = container;
+    this.styleOf = styleOf;
+    this.offsets = new WeakMap(); // text nodes and paragraphs -> their UTF-16 index
+    this.blocks = [];
+    this.seen = new IntersectionObserver((entries) => this.#layoutSeen(entries), { rootMargin: "800px" });
+    this.width = 0;
+    new ResizeObserver(() => this.#resized()).observe(container);
+    this.pen = document.createElement("canvas").getContext("2d");
+  }
+
+  /** Show a text, given as CodePoints, with its entities. */
+  show(points, entities) {
+    this.points = points;
+    this.spans = entities.map((entity) => ({
+      entity,
+      key: spanKey(entity),
+      start: points.toUtf16(entity.start),
+      end: points.toUtf16(entity.end),
+    }));
+    this.seen.disconnect();
+    this.blocks = [...lines(points.text)].map(([start, end]) => this.#block(start, end));
+    this.container.replaceChildren(...this.blocks.map((block) => block.paragraph));
+    this.#layout(this.blocks.slice(0, AT_ONCE));
+    for (const block of this.blocks.slice(AT_ONCE)) this.seen.observe(block.paragraph);
+  }
+
+  /** Mark one entity as selected, with handles at its edges; none for null. */
+  select(key) {
+    this.selected = key;
+    for (const element of this.container.querySelectorAll("[data-span]")) {
+      element.classList.toggle("selected", element.dataset.span === key);
+    }
+    for (const handle of this.container.querySelectorAll(".handle")) handle.remove();
+    if (key === null) return;
+    const bars = this.container.querySelectorAll(`.bar[data-span="${key}"]`);
+    if (!bars.length) return;
+    this.#handle(bars[0], "start");
+    this.#handle(bars[bars.length - 1], "end");
+  }
+
+  /** Scroll an entity into view. */
+  reveal(key) {
+    const mark = this.container.querySelector(`mark[data-span="${key}"]`);
+    mark?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }
+
+  /** The UTF-16 index of a DOM position inside the container, or null. */
+  indexAt(node, offset) {
+    if (!this.container.contains(node)) return null;
+    if (this.offsets.has(node) && node.nodeType === Node.TEXT_NODE) return this.offsets.get(node) + offset;
+    if (node === this.container) {
+      const block = this.blocks[offset];
+      return block ? block.start : this.points.text.length;
+    }
+    const paragraph = node.closest?.("p") ?? node.parentElement.closest("p");
+    const block = this.blocks.find((one) => one.paragraph === paragraph);
+    if (!block || (node.closest?.(".lanes") ?? node.parentElement.closest(".lanes"))) return block?.end ?? null;
+    const next = node.childNodes[offset] ?? null;
+    const text = next && firstText(next);
+    return text ? this.offsets.get(text) : offset === 0 ? block.start : block.end;
+  }
+
+  /** The UTF-16 index below a point of the window, or null. */
+  indexAtPoint(x, y) {
+    if (document.caretPositionFromPoint) {
+      const caret = document.caretPositionFromPoint(x, y);
+      return caret && this.indexAt(caret.offsetNode, caret.offset);
+    }
+    const range = document.caretRangeFromPoint?.(x, y);
+    return range ? this.indexAt(range.startContainer, range.startOffset) : null;
+  }
+
+  /** The DOM position of a UTF-16 index: [node, offset]. */
+  positionAt(index) {
+    const block = this.blocks.findLast((one) => one.start <= index) ?? this.blocks[0];
+    const walker = document.createTreeWalker(block.content, NodeFilter.SHOW_TEXT);
+    let last = null;
+    while (walker.nextNode()) {
+      last = walker.currentNode;
+      const start = this.offsets.get(last);
+      if (index <= start + last.length) return [last, Math.max(0, index - start)];
+    }
+    return last ? [last, last.length] : [block.content, 0];
+  }
+
+  #block(start, end) {
+    const paragraph = document.createElement("p");
+    const content = document.createElement("span");
+    const block = { start, end, paragraph, content, spans: [] };
+    paragraph.append(content);
+    const stack = [content];
+    for (const part of nest(this.#spansIn(start, end), start, end)) {
+      if (part.close) stack.pop();
+      else if (part.open) {
+        const mark = this.#mark(part.open);
+        if (!part.continued || !block.spans.includes(part.open)) block.spans.push(part.open);
+        stack.at(-1).append(mark);
+        stack.push(mark);
+      } else {
+        const node = document.createTextNode(this.points.text.slice(...part.text));
+        this.offsets.set(node, part.text[0]);
+        stack.at(-1).append(node);
+      }
+    }
+    if (start === end) content.append(document.createElement("br"));
+    block.spans = [...new Set(block.spans)];
+    return block;
+  }
+
+  #spansIn(start, end) {
+    return this.spans.filter((span) => span.start < end && span.end > start);
+  }
+
+  #mark(span) {
+    const mark = document.createElement("mark");
+    mark.dataset.span = span.key;
+    const score = span.entity.corrected ? "added by you" : span.entity.score.toFixed(2);
+    mark.title = `${span.entity.label}, ${score}`;
+    this.#style(mark, span);
+    return mark;
+  }
+
+  #style(element, span) {
+    const { colour, line } = this.styleOf(span.entity.label);
+    element.classList.add(`colour-${colour}`, `line-${line}`);
+    if (span.entity.corrected) element.classList.add("corrected");
+  }
+
+  #layoutSeen(entries) {
+    const seen = new Set(entries.filter((entry) => entry.isIntersecting).map((entry) => entry.target));
+    this.#layout(this.blocks.filter((block) => seen.has(block.paragraph)));
+    for (const paragraph of seen) this.seen.unobserve(paragraph);
+  }
+
+  #resized() {
+    const { width } = this.container.getBoundingClientRect();
+    if (width === this.width) return;
+    this.width = width;
+    this.relayout();
+  }
+
+  /** Place all bars again, as after a change of size or font. */
+  relayout() {
+    this.#layout(this.blocks.filter((block) => block.isLaidOut));
+    if (this.selected) this.select(this.selected);
+  }
+
+  /** Choose lanes, make room for them, and draw. Reading and writing of the layout alternate for all blocks at once. */
+  #layout(blocks) {
+    const marked = blocks.filter((block) => block.spans.length);
+    const font = getComputedStyle(this.container).getPropertyValue("--name-font");
+    this.pen.font = font || "600 11px sans-serif";
+    const lanes = marked.map((block) => this.#lanes(block));
+    marked.forEach((block, number) => {
+      const room = Math.max(...lanes[number].values()) + 1;
+      block.paragraph.style.lineHeight = `${LINE + room * LANE}px`;
+      block.paragraph.style.marginTop = `${-(room * LANE) / 2}px`;
+      block.paragraph.style.paddingBottom = `${(room * LANE) / 2}px`;
+    });
+    const pieces = marked.map((block) => this.#pieces(block));
+    const frames = marked.map((block) => block.paragraph.getBoundingClientRect());
+    marked.forEach((block, number) => this.#draw(block, pieces[number], lanes[number], frames[number]));
+    for (const block of blocks) block.isLaidOut = true;
+  }
+
+  /** The parts of entities on each line of a paragraph, as drawn now: {span, line, left, right, bottom, isFirst}. */
+  #pieces(block) {
+    const found = [];
+    for (const span of block.spans) {
+      const lines = new Map();
+      for (const mark of block.content.querySelectorAll(`mark[data-span="${span.key}"]`)) {
+        for (const { left, right, bottom } of mark.getClientRects()) {
+          const line = Math.round(bottom);
+          const known = lines.get(line) ?? { span, line, left, right, bottom };
+          lines.set(line, { ...known, left: Math.min(known.left, left), right: Math.max(known.right, right) });
+        }
+      }
+      const parts = [...lines.values()].sort((one, other) => one.line - other.line);
+      const isStart = span.start >= block.start;
+      parts.forEach((part, number) => found.push({ ...part, isFirst: isStart && number === 0, number }));
+    }
+    return found;
+  }
+
+  /** The lane of each piece: short entities lie next to the text, others below whatever they would touch. */
+  #lanes(block) {
+    const chosen = new Map();
+    const taken = new Map(); // line and lane -> pieces
+    const pieces = this.#pieces(block).sort(
+      (one, other) => one.right - one.left - (other.right - other.left) || one.left - other.left,
+    );
+    for (const piece of pieces) {
+      const name = piece.isFirst ? this.#nameWidth(piece.span.entity.label) : 0;
+      const [left, right] = [piece.left, Math.max(piece.right, piece.left + name) + GAP];
+      let lane = 0;
+      const isFree = () =>
+        (taken.get(`${piece.line}/${lane}`) ?? []).every(([from, to]) => right <= from || to <= left);
+      while (!isFree()) lane++;
+      const key = `${piece.line}/${lane}`;
+      taken.set(key, [...(taken.get(key) ?? []), [left, right]]);
+      chosen.set(`${piece.span.key}/${piece.number}`, lane);
+    }
+    return chosen;
+  }
+
+  #nameWidth(label) {
+    return Math.min(this.pen.measureText(label).width + 2, 160);
+  }
+
+  #draw(block, pieces, lanes, frame) {
+    const layer = document.createElement("span");
+    layer.className = "lanes";
+    layer.setAttribute("aria-hidden", "true");
+    for (const piece of pieces) {
+      const lane = lanes.get(`${piece.span.key}/${piece.number}`) ?? 0;
+      const bar = document.createElement("span");
+      bar.className = "bar";
+      bar.dataset.span = piece.span.key;
+      bar.dataset.lane = lane;
+      bar.style.left = `${piece.left - frame.left}px`;
+      bar.style.width = `${piece.right - piece.left}px`;
+      bar.style.top = `${piece.bottom - frame.top + 2 + lane * LANE}px`;
+      this.#style(bar, piece.span);
+      if (piece.isFirst) {
+        const name = document.createElement("span");
+        name.className = "name";
+        name.textContent = piece.span.entity.label;
+        bar.append(name);
+      }
+      layer.append(bar);
+    }
+    block.layer?.remove();
+    block.layer = layer;
+    block.paragraph.append(layer);
+  }
+
+  #handle(bar, edge) {
+    const handle = document.createElement("span");
+    handle.className = `handle ${edge}`;
+    handle.dataset.edge = edge;
+    handle.title = `Drag to move the ${edge}`;
+    bar.append(handle);
+  }
+}
+
+function* lines(text) {
+  let start = 0;
+  for (let end = text.indexOf("\n"); end >= 0; end = text.indexOf("\n", start)) {
+    yield [start, end];
+    start = end + 1;
+  }
+  yield [start, text.length];
+}
+
+function firstText(node) {
+  if (node.nodeType === Node.TEXT_NODE) return node;
+  return document.createTreeWalker(node, NodeFilter.SHOW_TEXT).nextNode();
+}
