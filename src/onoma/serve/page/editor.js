@@ -19,7 +19,10 @@ export class Editor {
     container.addEventListener("pointerup", (event) => this.#pointerUp(event));
     container.addEventListener("pointercancel", () => (this.drag = null));
     container.addEventListener("keydown", (event) => this.#key(event));
-    container.addEventListener("focus", () => this.#drawCursor());
+    container.addEventListener("focus", () => {
+      this.isByKeyboard = container.matches(":focus-visible");
+      this.#drawCursor();
+    });
     container.addEventListener("blur", () => this.caret.remove());
     this.caret = document.createElement("span");
     this.caret.className = "caret";
@@ -58,7 +61,7 @@ export class Editor {
 
   #drawCursor() {
     this.caret.remove();
-    if (this.cursor !== this.anchor || document.activeElement !== this.view.container) return;
+    if (!this.isByKeyboard || this.cursor !== this.anchor || document.activeElement !== this.view.container) return;
     const range = document.createRange();
     const [node, offset] = this.view.positionAt(this.cursor);
     range.setStart(node, offset);
@@ -81,7 +84,7 @@ export class Editor {
       this.view.container.classList.add("dragging");
       return;
     }
-    this.pressed = [event.clientX, event.clientY];
+    this.isByKeyboard = false;
   }
 
   #pointerMove(event) {
@@ -142,6 +145,7 @@ export class Editor {
 
   #key(event) {
     if (event.isComposing || event.metaKey) return;
+    this.isByKeyboard = true;
     const isHandled = this.#moveCursor(event) || (!event.ctrlKey && this.#command(event));
     if (isHandled) event.preventDefault();
   }

@@ -30,23 +30,24 @@ export const EXAMPLES = [
     ],
   },
   {
-    name: "Nested",
+    name: "Biology",
     language: "en",
     overlap: "nested",
-    labels: ["university", "city", "organization", "person", "country"],
+    labels: ["gene", "protein", "disease", "body part", "species"],
     texts: [
-      "Students of the University of Tokyo and the Bank of Japan met Maria Sanchez, who directs the New York City " +
-        "Ballet, at the Royal Danish Embassy in Seoul.",
+      "The IL-2 receptor alpha promoter and the human p53 gene were studied in mice with lung cancer. Binding of the " +
+        "NF-kappa B p65 subunit raised the level of interleukin 6 mRNA in human T cells, whereas mutations of the " +
+        "BRCA1 gene promoter had no effect on chronic kidney disease.",
     ],
   },
   {
     name: "新闻",
     language: "zh",
-    overlap: "flat",
-    labels: ["人名", "公司", "城市", "时间", "大学"],
+    overlap: "nested",
+    labels: ["人名", "组织", "城市", "地区", "职位"],
     texts: [
-      "去年十月，林晓梅离开北京，到深圳的大疆创新科技有限公司担任研究员。她毕业于浙江大学，导师是陈国栋教授。\n\n" +
-        "今年三月，该公司与香港科技大学签署合作协议，林晓梅将负责在广州新建的实验室。",
+      "海洋科学研究院院长林晓梅离开北京，到上海市浦东新区的远帆创新科技有限公司担任研究员。她毕业于浙江大学，" +
+        "导师是陈国栋教授。\n\n今年三月，该公司与广州大学第一附属医院签署合作协议，林晓梅将负责在广东省深圳市南山区新建的实验室。",
     ],
   },
   {
@@ -54,6 +55,6 @@ export const EXAMPLES = [
     language: "zh",
     overlap: "flat",
     labels: ["人名", "地名", "机构"],
-    texts: ["😀 昨天，陶喆和𠮷田太郎在上海𣸣湖边见面 🎉，随后一起参观了复旦大学。𠮷田先生来自东京。"],
+    texts: ["😀 昨天，欧阳喆和𠮷田太郎在上海𣸣湖边见面 🎉，随后一起参观了复旦大学。𠮷田先生来自东京。"],
   },
 ];

@@ -6,8 +6,8 @@ import { nest } from "./nesting.js";
 import { spanKey } from "./decode.js";
 
 const LANE = 19; // height of a bar and its name
-const LINE = 30; // height of a line without bars
-const GAP = 6; // between two bars in the same lane
+const LINE = 30; // height of a line without bars; the same in style.css
+const GAP = 5; // behind a name
 const AT_ONCE = 80; // paragraphs that are laid out without waiting until they are seen
 
 export class Highlighter {
@@ -69,10 +69,12 @@ export class Highlighter {
     }
     const paragraph = node.closest?.("p") ?? node.parentElement.closest("p");
     const block = this.blocks.find((one) => one.paragraph === paragraph);
-    if (!block || (node.closest?.(".lanes") ?? node.parentElement.closest(".lanes"))) return block?.end ?? null;
-    const next = node.childNodes[offset] ?? null;
-    const text = next && firstText(next);
-    return text ? this.offsets.get(text) : offset === 0 ? block.start : block.end;
+    if (!block) return null;
+    if (!block.content.contains(node)) return node === paragraph && offset === 0 ? block.start : block.end;
+    const before = document.createRange();
+    before.setStart(block.content, 0);
+    before.setEnd(node, offset);
+    return block.start + before.toString().length;
   }
 
   /** The UTF-16 index below a point of the window, or null. */
@@ -166,16 +168,25 @@ export class Highlighter {
     const font = getComputedStyle(this.container).getPropertyValue("--name-font");
     this.pen.font = font || "600 11px sans-serif";
     const lanes = marked.map((block) => this.#lanes(block));
-    marked.forEach((block, number) => {
-      const room = Math.max(...lanes[number].values()) + 1;
-      block.paragraph.style.lineHeight = `${LINE + room * LANE}px`;
-      block.paragraph.style.marginTop = `${-(room * LANE) / 2}px`;
-      block.paragraph.style.paddingBottom = `${(room * LANE) / 2}px`;
-    });
+    marked.forEach((block, number) => this.#makeRoom(block, lanes[number]));
     const pieces = marked.map((block) => this.#pieces(block));
     const frames = marked.map((block) => block.paragraph.getBoundingClientRect());
     marked.forEach((block, number) => this.#draw(block, pieces[number], lanes[number], frames[number]));
     for (const block of blocks) block.isLaidOut = true;
+  }
+
+  /** Room for one lane below every line, and for more where an entity that starts or ends there needs it. */
+  #makeRoom(block, lanes) {
+    for (const room of block.content.querySelectorAll(".room")) room.remove();
+    block.paragraph.classList.add("marked");
+    for (const span of block.spans) {
+      const marks = block.content.querySelectorAll(`mark[data-span="${span.key}"]`);
+      const own = [...lanes].filter(([key]) => key.startsWith(`${span.key}/`)).map(([, lane]) => lane);
+      if (Math.max(...own) === 0) continue;
+      marks[0].prepend(room(own[0]));
+      if (own.length > 1) marks[marks.length - 1].append(room(own.at(-1)));
+      if (own.length > 2) block.paragraph.style.lineHeight = `${LINE + (Math.max(...own) + 1) * LANE}px`;
+    }
   }
 
   /** The parts of entities on each line of a paragraph, as drawn now: {span, line, left, right, bottom, isFirst}. */
@@ -205,17 +216,17 @@ export class Highlighter {
       (one, other) => one.right - one.left - (other.right - other.left) || one.left - other.left,
     );
     for (const piece of pieces) {
-      const name = piece.isFirst ? this.#nameWidth(piece.span.entity.label) : 0;
-      const [left, right] = [piece.left, Math.max(piece.right, piece.left + name) + GAP];
+      const name = piece.isFirst ? this.#nameWidth(piece.span.entity.label) + GAP : 0;
+      const [left, right] = [piece.left, Math.max(piece.right, piece.left + name)];
       let lane = 0;
       const isFree = () =>
-        (taken.get(`${piece.line}/${lane}`) ?? []).every(([from, to]) => right <= from || to <= left);
+        (taken.get(`${piece.line}/${lane}`) ?? []).every(([from, to]) => right <= from + 0.5 || to <= left + 0.5);
       while (!isFree()) lane++;
       const key = `${piece.line}/${lane}`;
       taken.set(key, [...(taken.get(key) ?? []), [left, right]]);
       chosen.set(`${piece.span.key}/${piece.number}`, lane);
     }
-    return chosen;
+    return new Map([...chosen].sort(([one], [other]) => pieceNumber(one) - pieceNumber(other)));
   }
 
   #nameWidth(label) {
@@ -232,8 +243,8 @@ export class Highlighter {
       bar.className = "bar";
       bar.dataset.span = piece.span.key;
       bar.dataset.lane = lane;
-      bar.style.left = `${piece.left - frame.left}px`;
-      bar.style.width = `${piece.right - piece.left}px`;
+      bar.style.left = `${piece.left - frame.left + 1}px`;
+      bar.style.width = `${piece.right - piece.left - 2}px`; // neighbours stay apart
       bar.style.top = `${piece.bottom - frame.top + 2 + lane * LANE}px`;
       this.#style(bar, piece.span);
       if (piece.isFirst) {
@@ -258,6 +269,8 @@ export class Highlighter {
   }
 }
 
+const pieceNumber = (key) => Number(key.split("/")[1]);
+
 function* lines(text) {
   let start = 0;
   for (let end = text.indexOf("\n"); end >= 0; end = text.indexOf("\n", start)) {
@@ -267,7 +280,10 @@ function* lines(text) {
   yield [start, text.length];
 }
 
-function firstText(node) {
-  if (node.nodeType === Node.TEXT_NODE) return node;
-  return document.createTreeWalker(node, NodeFilter.SHOW_TEXT).nextNode();
+/** An empty element that makes its line higher, at its bottom. */
+function room(lanes) {
+  const made = document.createElement("span");
+  made.className = "room";
+  made.style.verticalAlign = `${-lanes * LANE}px`;
+  return made;
 }

@@ -114,6 +114,7 @@ export class Sidebar {
 
   #otherSpan(span) {
     const button = this.#row(span.label, this.points.slice(span.start, span.end), span.score.toFixed(2), span.score);
+    button.querySelector(".label").append(element("small", span.label));
     button.title = `Use this span as ${span.label}`;
     button.addEventListener("click", () => this.actions.replace(this.selected, span));
     return button;
