@@ -69,8 +69,9 @@ class App {
     if (answer.overlap === this.overlap && answer.threshold === this.threshold) return answer.results;
     const own = new Map(this.labels.map((one) => [one.name, one.threshold]));
     const isNumber = typeof this.threshold === "number";
-    const thresholdOf = (label) => (isNumber ? (own.get(label) ?? this.threshold) : answer.thresholds[label]);
-    return decode(answer.candidates, thresholdOf, this.overlap);
+    const thresholdOf = (one) => (isNumber ? (own.get(one.label) ?? this.threshold) : one.threshold);
+    if (!answer.isLong) return decode(answer.candidates, thresholdOf, this.overlap);
+    return isNumber ? answer.results.filter((one) => one.score >= thresholdOf(one)) : answer.results;
   }
 
   render() {
@@ -82,7 +83,10 @@ class App {
       this.view.select(null);
     }
     this.entities = this.isEditing ? [] : this.entitiesOf(this.text);
-    if (!this.isEditing) this.view.show(this.text.points, this.entities);
+    if (!this.isEditing) {
+      this.view.show(this.text.points, this.entities);
+      this.editor.refresh();
+    }
     this.sidebar.show(this.text.points, this.entities);
     this.labelBar.count(this.entities);
     if (!this.entities.some((one) => spanKey(one) === this.selected)) this.selected = null;
@@ -276,15 +280,23 @@ class App {
   }
 
   setThreshold(threshold) {
+    const isPreset = typeof threshold !== "number";
     this.threshold = threshold;
-    if (typeof threshold === "number" || this.isEditing) this.render();
-    else this.#readAgain();
+    this.#settingsChanged(isPreset);
   }
 
   setOverlap(overlap) {
     this.overlap = overlap;
-    if (typeof this.threshold === "number" || this.isEditing) this.render();
-    else this.#readAgain(); // thresholds of the model's own may differ within a text; only the service knows them
+    this.#settingsChanged(false);
+  }
+
+  /** Show the change at once; presets, and texts that are too long for candidates, need the service. */
+  #settingsChanged(needsService) {
+    this.render();
+    clearTimeout(this.delay);
+    if (this.isEditing) return;
+    if (needsService) this.#readAgain();
+    else if (this.texts.some((one) => one.answer?.isLong)) this.delay = setTimeout(() => this.#readAgain(), 500);
   }
 
   page(step) {
@@ -370,20 +382,22 @@ class App {
 
   async #readText(text, signal) {
     const { threshold, overlap } = this;
+    const isLong = text.points.length > (this.info?.limits?.candidate_characters ?? Infinity);
     const body = {
       texts: [text.text],
       labels: this.labels.map(asRequested),
       threshold: this.#requestedThreshold(),
       overlap,
       model: this.model,
-      candidates: FLOOR,
+      candidates: isLong ? null : FLOOR,
     };
     const onWait = (seconds) => this.say(`The service is busy; trying again in ${seconds} s`);
     const answer = await this.#withKey(() => this.service.extract(body, signal, onWait));
     text.answer = {
       results: answer.results[0],
-      candidates: answer.candidates[0],
-      thresholds: answer.thresholds,
+      candidates: isLong ? [] : answer.candidates[0],
+      thresholds: answer.thresholds ?? {},
+      isLong,
       threshold,
       overlap,
     };
@@ -799,7 +813,8 @@ function connectHelp() {
 
 /** A text as a sentence of its own. */
 function sentence(text) {
-  const start = text.charAt(0).toUpperCase() + text.slice(1);
+  const isWord = /^\p{Ll}+[\s,;]/u.test(text); // and not the name of a file
+  const start = isWord ? text.charAt(0).toUpperCase() + text.slice(1) : text;
   return /[.!?]$/.test(start) ? start : `${start}.`;
 }
 

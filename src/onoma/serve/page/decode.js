@@ -7,12 +7,12 @@ import { compareStrings } from "./offsets.js";
 /**
  * The entities among candidates, sorted by start and end.
  *
- * A candidate is {start, end, label, score, rank, preference}. Those that reach the threshold of their label are
+ * A candidate is {start, end, label, score, rank, preference}. Those that reach `thresholdOf(candidate)` are
  * visited by falling rank and kept unless they conflict with one that was kept before. A span that is kept is reported
  * with the label that has the highest preference among those that reached their thresholds.
  */
 export function decode(candidates, thresholdOf, overlap) {
-  const reached = candidates.filter((one) => Math.fround(one.score) >= Math.fround(thresholdOf(one.label)));
+  const reached = candidates.filter((one) => Math.fround(one.score) >= Math.fround(thresholdOf(one)));
   const kept = [];
   for (const one of reached.toSorted(bestFirst)) {
     if (!kept.some((other) => conflicts(one, other, overlap))) kept.push(one);

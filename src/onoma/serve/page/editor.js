@@ -42,11 +42,10 @@ export class Editor {
     this.#drawCursor();
   }
 
-  /** Remove the selection. */
-  clear() {
-    this.anchor = this.cursor;
-    getSelection().removeAllRanges();
-    this.caret.remove();
+  /** After the text was drawn anew: the cursor stays, the selection is gone. */
+  refresh() {
+    this.anchor = this.cursor = Math.min(this.cursor, this.text.length);
+    this.#drawCursor();
   }
 
   /** The entity at an index: the selected one, else the smallest one; undefined if there is none. */
@@ -191,7 +190,7 @@ export class Editor {
     if (span && number) this.actions.relabel(span.key, number);
     else if (span && event.key === "Enter") this.actions.open(span.key);
     else if (span && (event.key === "Delete" || event.key === "Backspace")) this.actions.remove(span.key);
-    else if (event.key === "Escape") this.clear();
+    else if (event.key === "Escape") this.setCursor(this.cursor);
     else if (/^[np]$/i.test(event.key)) this.#jump(event.key.toLowerCase() === "n" ? 1 : -1);
     else if (/^[jk]$/i.test(event.key)) this.actions.page(event.key.toLowerCase() === "j" ? 1 : -1);
     else if (/^c$/i.test(event.key)) this.actions.toggleChecked();
