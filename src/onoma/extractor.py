@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, tee
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import perf_counter
 from typing import NamedTuple, TypedDict, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from onoma.candidates import TextCandidates, find_candidates
 from onoma.decoding.decode import best_labels, decode
 from onoma.decoding.overlap import Overlap, check_overlap
 from onoma.decoding.proposals import Proposals
@@ -27,9 +29,10 @@ from onoma.inputs.blocks import Block, PackedBlocks, block_end
 from onoma.inputs.packing import PackedTexts, WindowedTexts, chunk_texts
 from onoma.labels.coverage import LANGUAGE_SCRIPTS, Coverage
 from onoma.labels.examples import Examples, ExampleSet, MarkedText
-from onoma.labels.parsing import Labels, Threshold, Thresholds, parse_labels, resolve_thresholds
+from onoma.labels.parsing import LOWEST_THRESHOLD, Labels, Threshold, Thresholds, parse_labels, resolve_thresholds
 from onoma.labels.routing import ScriptRouter
 from onoma.labels.translation import LabelTranslator
+from onoma.labels.type_cache import TypeCache
 from onoma.locks import ForkSafeLock
 from onoma.models.config import CONFIG_FILE, ModelConfig
 from onoma.models.folder import ONNX_FILE, ModelFolder, RoutedFolder, open_folder, open_single
@@ -139,6 +142,24 @@ def _loading_errors(folder: ModelFolder, backend: str) -> Iterator[None]:
         raise DataError(message, path=folder.path, fix=fix) from error
 
 
+@dataclass(slots=True)
+class ReadingTimes:
+    """Seconds spent on texts, added up while they are read."""
+
+    tokenizing: float = 0.0
+    inference: float = 0.0
+
+
+class ReadOptions(NamedTuple):
+    """How texts are read, whatever the model."""
+
+    overlap: Overlap
+    several_labels: bool
+    batch_size: int
+    section_tokens: int
+    parallel: bool = True  # whether the batches of one call may run side by side
+
+
 class Question(NamedTuple):
     """The types that are asked for, as one model needs them."""
 
@@ -146,6 +167,22 @@ class Question(NamedTuple):
     query: Query
     thresholds: Thresholds
     penalties: NDArray[np.float32] | None  # of the labels, for the choice between those of one span
+
+    def lowered(self, floor: float) -> Question:
+        """The same question with thresholds of at most `floor`."""
+        lowest = np.float32(max(floor, LOWEST_THRESHOLD))
+        return self._replace(thresholds=np.minimum(self.thresholds, lowest))
+
+
+class BlockProposals(NamedTuple):
+    """What several models propose for blocks of texts."""
+
+    proposals: Proposals  # in characters
+    labels: Sequence[str]  # those of each model
+    penalties: NDArray[np.float32] | None
+    catch_all: Collection[str]
+    thresholds: Thresholds
+    tokens: NDArray[np.int64]  # of each block
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,51 +211,65 @@ class LoadedModel:
         return Question([one.name for one in types], query, thresholds, penalties)
 
     def read(
-        self, texts: Sequence[str], question: Question, overlap: Overlap, several_labels: bool, batch_size: int
-    ) -> Iterator[tuple[PackedTexts, Proposals, int]]:
+        self, texts: Sequence[str], question: Question, options: ReadOptions, times: ReadingTimes
+    ) -> Iterator[tuple[WindowedTexts, Proposals, int]]:
         """The decoded proposals of texts, section by section, with the number of words up to which they are complete.
 
         A section ends where no proposal crosses its end, so that sections are decoded independently.
         """
         config, labels = self.runtime.config, question.labels
-        sections = self.propose(
-            texts, question, several_labels, batch_size, SECTION_TOKENS if len(texts) == 1 else None
-        )
+        sections = self.propose(texts, question, options, times, options.section_tokens if len(texts) == 1 else None)
         waiting: list[Proposals] = []
-        for packed, proposals, end in sections:
+        for windowed, proposals, end in sections:
             if waiting:
                 proposals = Proposals.concatenate([*waiting, proposals])
-            if end < len(packed.words):
+            if end < len(windowed.packed.words):
                 end = _last_uncrossed(proposals, end)
                 done = proposals.last < end
                 proposals, waiting = proposals.take(done), [proposals.take(~done)]
             decoded = decode(
                 proposals,
                 labels,
-                overlap=overlap,
-                several_labels=several_labels,
+                overlap=options.overlap,
+                several_labels=options.several_labels,
                 catch_all=config.catch_all,
                 penalties=question.penalties,
             )
-            yield packed, decoded, end
+            yield windowed, decoded, end
 
     def propose(
         self,
         texts: Sequence[str],
         question: Question,
-        several_labels: bool,
-        batch_size: int,
+        options: ReadOptions,
+        times: ReadingTimes,
         section: int | None = None,
-    ) -> Iterator[tuple[PackedTexts, Proposals, int]]:
-        """The proposals of texts before decoding, in sections of about so many tokens, each with the word behind it."""
+        reduce: Callable[[Proposals], Proposals] | None = None,
+    ) -> Iterator[tuple[WindowedTexts, Proposals, int]]:
+        """The proposals of texts before decoding, in sections of about so many tokens, each with the word behind it.
+
+        `reduce` leaves out proposals that are not needed, if there are very many; by default all but the best labels.
+        """
         config, (labels, query, thresholds, penalties) = self.runtime.config, question
+        start = perf_counter()
         windowed = WindowedTexts.cut(PackedTexts.pack(texts), self.runtime.tokenizer, config.max_tokens, config.overlap)
-        reduce = partial(best_labels, labels=labels, catch_all=config.catch_all, penalties=penalties)
+        times.tokenizing += perf_counter() - start
+        if reduce is None and not options.several_labels:
+            reduce = partial(best_labels, labels=labels, catch_all=config.catch_all, penalties=penalties)
         for windows, end in windowed.sections(section):
+            start = perf_counter()
             found = propose(
-                windowed, self.runtime, query, thresholds, batch_size, windows, None if several_labels else reduce
+                windowed,
+                self.runtime,
+                query,
+                thresholds,
+                options.batch_size,
+                windows,
+                reduce,
+                parallel=options.parallel,
             )
-            yield windowed.packed, found, end
+            times.inference += perf_counter() - start
+            yield windowed, found, end
 
 
 def _last_uncrossed(proposals: Proposals, limit: int) -> int:
@@ -250,6 +301,12 @@ class LazyModel:
         with self._lock:
             return {} if self._loaded is None else self._loaded.runtime.counts()
 
+    def type_cache(self) -> TypeCache | None:
+        """The cache of encoded types; None if the model has none, or is not loaded yet."""
+        with self._lock:
+            cache = None if self._loaded is None else getattr(self._loaded.runtime, "types", None)
+            return cache if isinstance(cache, TypeCache) else None
+
     @property
     def config(self) -> ModelConfig:
         """The configuration, for which the model is not loaded."""
@@ -276,20 +333,27 @@ class Section(NamedTuple):
     entities: list[Entity]
     end: int  # characters of the text that have been read
     is_last: bool  # of this text
+    tokens: int = 0  # of the text, counted when all of it has been read
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
-    """Some models with the types that they are asked for. Each question is prepared when it is first needed."""
+class Reader:
+    """Models with the types that they are asked for, to be put to any number of texts. Threads may share it.
+
+    Each question is prepared when a model first needs it.
+    """
 
     models: Sequence[LazyModel]
+    router: ScriptRouter | None
     examples_of: Callable[[Sequence[EntityType], int], list[Sequence[MarkedText]]]
     types: Sequence[EntityType]
     threshold: Threshold | None
-    overlap: Overlap
-    several_labels: bool
-    batch_size: int
+    options: ReadOptions
     questions: dict[int, Question] = field(default_factory=dict)
+
+    def with_options(self, *, parallel: bool) -> Reader:
+        """The same reader with other options; they share their questions."""
+        return replace(self, options=self.options._replace(parallel=parallel))
 
     def question(self, number: int) -> Question:
         """The question for a model."""
@@ -298,40 +362,109 @@ class _Reader:
             self.questions[number] = model.ask(self.types, self.threshold, self.examples_of(self.types, number))
         return self.questions[number]
 
-    def read(self, number: int, texts: Sequence[str]) -> Iterator[tuple[PackedTexts, list[list[Entity]], int]]:
+    def sections(self, texts: Iterable[str], times: ReadingTimes | None = None) -> Iterator[Section]:
+        """The entities of texts, in parts, as `Extractor.stream_sections` reports them."""
+        times, passed = times or ReadingTimes(), 0
+        for chunk in chunk_texts(texts, self.options.batch_size * _BATCHES_PER_CHUNK):
+            entities: list[list[Entity]] = [[] for _ in chunk]
+            tokens = np.zeros(len(chunk), np.int64)
+            whole, mixed = self.routes(chunk)
+            for number, places in whole.items():
+                for windowed, found, end in self._read(number, [chunk[place] for place in places], times):
+                    tokens[places] = windowed.text_tokens()
+                    for place, own in zip(places, found, strict=True):
+                        entities[place] += own
+                    if len(chunk) == 1 and end < len(windowed.packed.words):  # a section of a long text
+                        yield Section(passed, entities[0], int(windowed.packed.words[end, 0]), False)
+                        entities = [[]]
+            for blocks in [[one] for one in mixed] if len(chunk) == 1 else [mixed] * bool(mixed):
+                # a long text is reported block by block
+                read, counts = self._read_blocks([(chunk[place], block) for place, block in blocks], times)
+                for (place, block), own, count in zip(blocks, read, counts, strict=True):
+                    entities[place] += own
+                    tokens[place] += count
+                    if len(chunk) == 1 and block_end(block) < len(chunk[place]):
+                        yield Section(passed, entities[place], block_end(block), False)
+                        entities = [[]]
+            for place, text in enumerate(chunk):
+                yield Section(passed + place, entities[place], len(text), True, int(tokens[place]))
+            passed += len(chunk)
+
+    def routes(self, texts: Sequence[str]) -> tuple[dict[int, Sequence[int]], list[tuple[int, Block]]]:
+        """The texts that each model reads as a whole, and the blocks of those that several models read."""
+        if self.router is None:
+            return {0: range(len(texts))}, []
+        whole: dict[int, list[int]] = {}
+        mixed: list[tuple[int, Block]] = []
+        for place, text in enumerate(texts):
+            blocks = self.router.split(text)
+            if len(blocks) == len(blocks[0]) == 1:
+                whole.setdefault(blocks[0][0].route, []).append(place)
+            else:
+                mixed += ((place, block) for block in blocks)
+        return dict(whole), mixed
+
+    def _read(
+        self, number: int, texts: Sequence[str], times: ReadingTimes
+    ) -> Iterator[tuple[WindowedTexts, list[list[Entity]], int]]:
         """The entities of texts that one model reads, in sections as in `LoadedModel.read`."""
         model, question = self.models[number].get(), self.question(number)
-        for packed, decoded, end in model.read(texts, question, self.overlap, self.several_labels, self.batch_size):
-            yield packed, packed.entities(decoded, question.labels), end
+        for windowed, decoded, end in model.read(texts, question, self.options, times):
+            yield windowed, windowed.packed.entities(decoded, question.labels), end
 
-    def read_blocks(self, blocks: Sequence[tuple[str, Block]]) -> list[list[Entity]]:
-        """The entities of blocks of texts that several models read; all proposals are decoded together.
+    def _read_blocks(
+        self, blocks: Sequence[tuple[str, Block]], times: ReadingTimes
+    ) -> tuple[list[list[Entity]], list[int]]:
+        """The entities of blocks of texts that several models read, and the tokens of the blocks."""
+        packed = PackedBlocks(blocks)
+        found = self.propose_blocks(packed, times)
+        decoded = decode(
+            found.proposals,
+            found.labels,
+            overlap=self.options.overlap,
+            several_labels=self.options.several_labels,
+            catch_all=found.catch_all,
+            penalties=found.penalties,
+        )
+        return packed.entities(decoded, found.labels), found.tokens.tolist()
 
-        They have types of their own for each model, because the penalties of labels may differ.
+    def propose_blocks(
+        self,
+        blocks: PackedBlocks,
+        times: ReadingTimes,
+        floor: float = 1.0,
+        reduce: Callable[[LoadedModel, Question], Callable[[Proposals], Proposals]] | None = None,
+    ) -> BlockProposals:
+        """The proposals of several models for blocks of texts, which are decoded together.
+
+        They have types of their own for each model, because the penalties of labels may differ. Proposals between
+        `floor` and their thresholds are reported as well.
         """
-        packed_blocks, found = PackedBlocks(blocks), []
-        labels: list[str] = []
-        penalties: list[NDArray[np.float32]] = []
+        found, labels, penalties, thresholds = [], list[str](), [], []
         catch_all: set[str] = set()
-        for number in packed_blocks.routes:
+        tokens = np.zeros(len(blocks.texts), np.int64)
+        for number in blocks.routes:
             model, question = self.models[number].get(), self.question(number)
             catch_all.update(model.folder.config.catch_all)
-            parts = packed_blocks.read_by(number)
-            for packed, proposals, _ in model.propose(parts, question, self.several_labels, self.batch_size):
-                placed = packed_blocks.place(number, packed, proposals)
+            parts = blocks.read_by(number)
+            needed = None if reduce is None else reduce(model, question)
+            sections = model.propose(parts, question.lowered(floor), self.options, times, None, needed)
+            for windowed, proposals, _ in sections:
+                placed = blocks.place(number, windowed.packed, proposals)
                 found.append(placed._replace(type=placed.type + len(labels)))
+                np.add.at(tokens, blocks.blocks_of(number), windowed.text_tokens())
             labels.extend(question.labels)
+            thresholds.append(question.thresholds)
             none = np.zeros(len(question.labels), np.float32)
             penalties.append(none if question.penalties is None else question.penalties)
-        decoded = decode(
+        return BlockProposals(
             Proposals.concatenate(found),
             labels,
-            overlap=self.overlap,
-            several_labels=self.several_labels,
-            catch_all=catch_all,
-            penalties=None if not np.any(penalties) else np.concatenate(penalties),
+            None if not np.any(penalties) else np.concatenate(penalties),
+            catch_all,
+            np.concatenate([np.zeros(0, np.float32), *thresholds]),
+            tokens,
         )
-        return packed_blocks.entities(decoded, labels)
 
 
 class Extractor:
@@ -369,6 +502,22 @@ class Extractor:
         for model in self._models:
             total.update(model.counts())
         return dict(total)
+
+    def type_cache_counts(self) -> tuple[int, int]:
+        """How many types were found in the caches of the loaded models, and how many were not."""
+        caches = [cache for model in self._models if (cache := model.type_cache()) is not None]
+        return sum(cache.hits for cache in caches), sum(cache.misses for cache in caches)
+
+    def load_all(self) -> None:
+        """Load all models now instead of when they are first needed."""
+        for model in self._models:
+            model.get()
+
+    @property
+    def labels(self) -> frozenset[str] | None:
+        """The labels that can be asked for; None: any."""
+        known = [model.get().runtime.labels for model in self._models]
+        return frozenset().union(*(own for own in known if own is not None)) if None not in known else None
 
     def single(self, action: str) -> LoadedModel:
         """The model, for actions that take one model at a time."""
@@ -472,73 +621,48 @@ class Extractor:
                 yield entities
                 entities = []
 
-    def stream_sections(
+    def stream_sections(self, texts: Iterable[str], labels: Labels, **options: Unpack[Options]) -> Iterator[Section]:
+        """The same in parts: a long text comes in several sections, so that results and progress can be shown early."""
+        if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
+            raise OnomaError(f"texts must be an iterable of strings, got {type(texts).__name__}")
+        return self.prepare(labels, **options).sections(texts)
+
+    def prepare(
         self,
-        texts: Iterable[str],
         labels: Labels,
         *,
         threshold: Threshold | None = None,
         overlap: Overlap = "flat",
         several_labels: bool = False,
         batch_size: int = 64,
-    ) -> Iterator[Section]:
-        """The same in parts: a long text comes in several sections, so that results and progress can be shown early."""
-        if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
-            raise OnomaError(f"texts must be an iterable of strings, got {type(texts).__name__}")
+        section_tokens: int | None = None,
+        parallel: bool = True,
+    ) -> Reader:
+        """The model with the types that it is asked for: types are parsed and encoded once for any number of calls.
+
+        `section_tokens` are the tokens of a long text after which its entities so far are reported; by default
+        `SECTION_TOKENS`. Callers that read several texts in threads of their own set `parallel` to False.
+        """
         if not isinstance(batch_size, int) or batch_size < 1:
             raise OnomaError(f"batch_size must be an integer of at least 1, got {batch_size!r}")
         check_overlap(overlap)
         types = parse_labels(labels)
         resolve_thresholds(types, threshold, 0.5, {})  # raises errors at once, also if no model is loaded yet
-        return self._sections(texts, types, threshold, overlap, several_labels, batch_size)
+        options = ReadOptions(overlap, several_labels, batch_size, section_tokens or SECTION_TOKENS, parallel)
+        return Reader(self._models, self._router, self._examples_of, types, threshold, options)
 
-    def _sections(
-        self,
-        texts: Iterable[str],
-        types: Sequence[EntityType],
-        threshold: Threshold | None,
-        overlap: Overlap,
-        several_labels: bool,
-        batch_size: int,
-    ) -> Iterator[Section]:
-        reader = _Reader(self._models, self._examples_of, types, threshold, overlap, several_labels, batch_size)
-        passed = 0
-        for chunk in chunk_texts(texts, batch_size * _BATCHES_PER_CHUNK):
-            entities: list[list[Entity]] = [[] for _ in chunk]
-            whole, mixed = self._routes(chunk)
-            for number, places in whole.items():
-                for packed, found, end in reader.read(number, [chunk[place] for place in places]):
-                    for place, own in zip(places, found, strict=True):
-                        entities[place] += own
-                    if len(chunk) == 1 and end < len(packed.words):  # a section of a long text
-                        yield Section(passed, entities[0], int(packed.words[end, 0]), False)
-                        entities = [[]]
-            if len(chunk) == 1:  # a long text is reported block by block
-                for place, block in mixed:
-                    (entities[place],) = reader.read_blocks([(chunk[place], block)])
-                    if block_end(block) < len(chunk[place]):
-                        yield Section(passed, entities[place], block_end(block), False)
-            else:
-                blocks = [(chunk[place], block) for place, block in mixed]
-                for (place, _), own in zip(mixed, reader.read_blocks(blocks), strict=True):
-                    entities[place] += own
-            for place, text in enumerate(chunk):
-                yield Section(passed + place, entities[place], len(text), True)
-            passed += len(chunk)
+    def candidates(
+        self, texts: Iterable[str], labels: Labels, *, floor: float = 0.05, **options: Unpack[Options]
+    ) -> list[TextCandidates]:
+        """The entities of texts with all proposals that they were chosen from, to show or change the choice.
 
-    def _routes(self, texts: Sequence[str]) -> tuple[dict[int, Sequence[int]], list[tuple[int, Block]]]:
-        """The texts that each model reads as a whole, and the blocks of those that several models read."""
-        if self._router is None:
-            return {0: range(len(texts))}, []
-        whole: dict[int, list[int]] = {}
-        mixed: list[tuple[int, Block]] = []
-        for place, text in enumerate(texts):
-            blocks = self._router.split(text)
-            if len(blocks) == len(blocks[0]) == 1:
-                whole.setdefault(blocks[0][0].route, []).append(place)
-            else:
-                mixed += ((place, block) for block in blocks)
-        return dict(whole), mixed
+        `floor` is the lowest score of a proposal. At most the best `MAX_CANDIDATES` of each text are returned.
+
+        >>> found = load().candidates(["Tom flew to Paris."], ["person", "city", "country"])[0]
+        >>> [(one.start, one.label) for one in found.candidates if one.start == 12][:2]
+        [(12, 'city'), (12, 'country')]
+        """
+        return find_candidates(self.prepare(labels, **options), list(texts), floor, ReadingTimes())
 
     def annotate(self, documents: Iterable[Document], labels: Labels, **options: Unpack[Options]) -> Iterator[Document]:
         """Documents with the entities that are found in place of their own, with constant memory.

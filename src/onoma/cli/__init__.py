@@ -21,6 +21,7 @@ from onoma.cli.evaluate import evaluate
 from onoma.cli.export import export
 from onoma.cli.extract import extract
 from onoma.cli.info import info
+from onoma.cli.serve import serve
 from onoma.cli.train import train
 from onoma.cli.tune_thresholds import tune_thresholds
 from onoma.cli.weak_label import weak_label
@@ -59,6 +60,7 @@ app.command("weak-label", epilog="Example: onoma weak-label drugs.txt diseases.t
 app.command(epilog="Examples: onoma info data/drugs, onoma info train.conll --json, onoma info runs/drugs, onoma info")(
     info
 )
+app.command(epilog="Example: onoma serve --model embedded --model drugs=runs/drugs --port 8000")(serve)
 app.add_typer(bench, name="bench")
 
 

@@ -89,10 +89,10 @@ def decode_rows(
     )
     if penalties is None or several_labels:
         return rows
-    return _preferred_rows(proposals, rows, _preferences(proposals, labels, catch_all, penalties))
+    return _preferred_rows(proposals, rows, label_preferences(proposals, labels, catch_all, penalties))
 
 
-def _preferred_rows(proposals: Proposals, rows: Integers, preference: NDArray[np.float64]) -> Integers:
+def _preferred_rows(proposals: Proposals, rows: Integers, preference: NDArray[np.floating]) -> Integers:
     """Of the span of each of these rows, the row with the label that is preferred."""
     span = _span_numbers(proposals)
     preferred = _best_rows(span, proposals.type, preference)
@@ -114,11 +114,18 @@ def best_labels(
     >>> best_labels(rows, ["city", "town"]).type.tolist()
     [1, 0]
     """
+    return proposals.take(is_best_label(proposals, labels, catch_all, penalties))
+
+
+def is_best_label(
+    proposals: Proposals, labels: Sequence[str], catch_all: Collection[str] = (), penalties: ArrayLike | None = None
+) -> NDArray[np.bool_]:
+    """The rows of `best_labels` as a mask."""
     span, kept = _span_numbers(proposals), np.zeros(len(proposals.first), np.bool_)
     kept[_best_rows(span, proposals.type, ranking_scores(proposals.score, proposals.type, labels, catch_all))] = True
     if penalties is not None:
-        kept[_best_rows(span, proposals.type, _preferences(proposals, labels, catch_all, penalties))] = True
-    return proposals.take(kept)
+        kept[_best_rows(span, proposals.type, label_preferences(proposals, labels, catch_all, penalties))] = True
+    return kept
 
 
 def ranking_scores(
@@ -133,10 +140,15 @@ def ranking_scores(
     return score - 2 * _is_catch_all(kind, labels, catch_all).astype(score.dtype) if catch_all else score
 
 
-def _preferences(
-    proposals: Proposals, labels: Sequence[str], catch_all: Collection[str], penalties: ArrayLike
-) -> NDArray[np.float64]:
-    """By what the label of a span is chosen: logit(score) - penalty, below all others for catch-all labels."""
+def label_preferences(
+    proposals: Proposals, labels: Sequence[str], catch_all: Collection[str], penalties: ArrayLike | None
+) -> NDArray[np.floating]:
+    """By what the label of a span is chosen: logit(score) - penalty, below all others for catch-all labels.
+
+    Without penalties, labels are chosen by `ranking_scores`.
+    """
+    if penalties is None:
+        return ranking_scores(proposals.score, proposals.type, labels, catch_all)
     score = np.clip(proposals.score.astype(np.float64), _LEAST_SCORE, 1 - _LEAST_SCORE)
     value = np.log(score) - np.log1p(-score) - np.asarray(penalties, np.float64)[proposals.type]
     if catch_all and len(value):

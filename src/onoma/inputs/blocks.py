@@ -52,6 +52,15 @@ class PackedBlocks:
         """The parts that one model reads."""
         return [self.texts[number][part.start : part.end] for number, part in self.parts if part.route == route]
 
+    def main_route(self) -> int:
+        """The model that reads most characters."""
+        lengths = {route: sum(map(len, self.read_by(route))) for route in self.routes}
+        return max(lengths, key=lengths.__getitem__)
+
+    def blocks_of(self, route: int) -> Integers:
+        """The block that each of these parts belongs to."""
+        return np.array([number for number, part in self.parts if part.route == route], np.int64)
+
     def place(self, route: int, packed: PackedTexts, found: Proposals) -> Proposals:
         """What one model found in its parts, in characters, without mentions inside of runs for another model."""
         own = [(self._place(number, part)[0], part.is_run) for number, part in self.parts if part.route == route]
@@ -68,10 +77,14 @@ class PackedBlocks:
         run = np.searchsorted(self.runs[:, 0], start, side="right") - 1
         return np.asarray((run >= 0) & (end <= self.runs[run, 1]))
 
+    def offsets(self, proposals: Proposals) -> tuple[Integers, Integers, Integers]:
+        """The block, start and end of proposals in characters."""
+        number = np.searchsorted(self.edges, proposals.first, side="right") - 1
+        return number, proposals.first - self.edges[number], proposals.last + 1 - self.edges[number]
+
     def entities(self, decoded: Proposals, labels: Sequence[str]) -> list[list[Entity]]:
         """The entities of each block, given decoded proposals in characters."""
-        number = np.searchsorted(self.edges, decoded.first, side="right") - 1
-        start, end = decoded.first - self.edges[number], decoded.last + 1 - self.edges[number]
+        number, start, end = self.offsets(decoded)
         entities: list[list[Entity]] = [[] for _ in self.texts]
         columns = (column.tolist() for column in (number, start, end, decoded.type, decoded.score))
         for block, first, after, kind, score in zip(*columns, strict=True):

@@ -67,15 +67,14 @@ class PackedTexts:
             text += 1
         return strings
 
+    def offsets(self, proposals: Proposals) -> tuple[Integers, Integers, Integers]:
+        """The text, start and end of proposals in packed words."""
+        start, end = self.words[proposals.first, 0], self.words[proposals.last, 1]
+        return self.text_of(proposals.first), start.astype(np.int64), end.astype(np.int64)
+
     def entities(self, decoded: Proposals, labels: Sequence[str]) -> list[list[Entity]]:
         """The entities of each text, given decoded proposals in packed words."""
-        columns = (
-            self.text_of(decoded.first),
-            self.words[decoded.first, 0],
-            self.words[decoded.last, 1],
-            decoded.type,
-            decoded.score,
-        )
+        columns = (*self.offsets(decoded), decoded.type, decoded.score)
         entities: list[list[Entity]] = [[] for _ in self.texts]
         for text, start, end, kind, score in zip(*(column.tolist() for column in columns), strict=True):
             entities[text].append(Entity(start, end, self.texts[text][start:end], labels[kind], score))
@@ -108,6 +107,10 @@ class WindowedTexts:
     def lengths(self) -> Integers:
         """The tokens of each window, special ones included."""
         return self.token_edges[self.windows.end] - self.token_edges[self.windows.start] + SPECIAL_TOKENS
+
+    def text_tokens(self) -> Integers:
+        """The tokens of each text, without special ones."""
+        return np.diff(self.token_edges[self.packed.edges])
 
     def batch(self, rows: Integers, tokenizer: WordTokenizer) -> Batch:
         """Some of the windows as a batch."""

@@ -36,6 +36,8 @@ class TypeCache:
         self.folder = None if folder is None else Path(folder)
         self._rows: OrderedDict[str, Row] = OrderedDict()
         self._bytes = 0
+        self.hits = self.misses = 0
+        """Types that were found in memory, and types that were not."""
         self._lookup_lock, self._encode_lock = ForkSafeLock(), ForkSafeLock()
 
     def rows(self, keys: Sequence[str], encode: Encode) -> NDArray[np.float32]:
@@ -43,6 +45,8 @@ class TypeCache:
         digests = list(map(_digest, keys))
         places = {digest: place for place, digest in enumerate(digests)}
         found = self._look_up(places)
+        self.hits += len(found)
+        self.misses += len(places) - len(found)
         if len(found) < len(places):
             with self._encode_lock:  # if another thread is encoding the same types, its result is used
                 found |= self._look_up(places.keys() - found.keys())

@@ -130,11 +130,13 @@ def propose(
     batch_size: int,
     windows: NDArray[np.int64] | None = None,
     reduce: Callable[[Proposals], Proposals] | None = None,
+    *,
+    parallel: bool = True,
 ) -> Proposals:
     """The proposals for texts (or some of their windows) that reach their thresholds, in words of the packed texts.
 
     `reduce` leaves out rows that are not needed. It is called for batches with so many proposals that those of all
-    batches together might fill the memory.
+    batches together might fill the memory. Batches run side by side if the runtime has threads and `parallel` is True.
     """
     floor = float(thresholds.min())
     rows = np.arange(len(texts.windows)) if windows is None else windows
@@ -145,10 +147,9 @@ def propose(
         found = stitch(found._replace(window=numbers[found.window]), texts.windows)
         return reduce(found) if reduce is not None and len(found.score) > MANY_PROPOSALS else found
 
-    batches = bucket_by_length(
-        texts.lengths()[rows], batch_size, runtime.max_batch_tokens(query), workers=runtime.workers
-    )
-    return Proposals.concatenate(runtime.map(run, batches))
+    workers = runtime.workers if parallel else 1
+    batches = bucket_by_length(texts.lengths()[rows], batch_size, runtime.max_batch_tokens(query), workers=workers)
+    return Proposals.concatenate((runtime.map if parallel else map)(run, batches))
 
 
 def label_penalties(breadths: NDArray[np.float32] | None, weight: float) -> NDArray[np.float32] | None:
