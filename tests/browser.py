@@ -8,12 +8,14 @@ import socket
 import subprocess
 import sys
 import tarfile
+import tempfile
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 
@@ -58,22 +60,24 @@ def running_service(*options: str) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "onoma", "serve", "--port", str(port), *options]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    address = f"http://127.0.0.1:{port}"
-    try:
-        _wait_until_ready(process, address)
-        yield address
-    finally:
-        process.terminate()
-        process.communicate(timeout=60)
+    command = [sys.executable, "-m", "onoma", "serve", "--port", str(port), "--log-level", "warning", *options]
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+        address = f"http://127.0.0.1:{port}"
+        try:
+            _wait_until_ready(process, address, log)
+            yield address
+        finally:
+            process.terminate()
+            process.wait(timeout=60)
 
 
-def _wait_until_ready(process: subprocess.Popen[str], address: str) -> None:
+def _wait_until_ready(process: subprocess.Popen[bytes], address: str, log: TextIO) -> None:
     deadline = time.monotonic() + _START_SECONDS
     while time.monotonic() < deadline:
         if process.poll() is not None:
-            raise RuntimeError(f"onoma serve ended: {process.communicate()[1][-2000:]}")
+            log.seek(0)
+            raise RuntimeError(f"onoma serve ended: {log.read()[-2000:]}")
         try:
             urllib.request.urlopen(f"{address}/readyz", timeout=2).close()
             return

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import re
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
@@ -37,9 +36,6 @@ Span = tuple[int, int, str]
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    if os.environ.get("DEV_SERVER"):
-        yield os.environ["DEV_SERVER"]
-        return
     with running_service() as running:
         yield running
 

@@ -21,7 +21,7 @@ export class Service {
   }
 
   model(name) {
-    return this.#send(name ? `v1/model?model=${encodeURIComponent(name)}` : "v1/model");
+    return this.#send(name ? `v1/model?name=${encodeURIComponent(name)}` : "v1/model");
   }
 
   /** The answer for one text; the service forms batches of the requests of all users. */
