@@ -19,6 +19,10 @@ from typing import TextIO
 
 import pytest
 
+pytest.importorskip("playwright.sync_api", reason="the browser is driven by playwright. Fix: pip install playwright")
+
+from playwright.sync_api import Browser, sync_playwright
+
 CHROMIUM = "ONOMA_CHROMIUM"
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 AXE_VERSION = "4.14.0"
@@ -33,6 +37,15 @@ def chromium() -> str:
     if found is None:
         pytest.skip(f"no chromium was found. Fix: apt-get install chromium (Debian), or set {CHROMIUM} to its path")
     return found
+
+
+@contextmanager
+def opened_browser() -> Iterator[Browser]:
+    """A browser without windows."""
+    with sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=chromium(), args=FLAGS)
+        yield browser
+        browser.close()
 
 
 def axe_core() -> str:

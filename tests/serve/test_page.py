@@ -13,13 +13,10 @@ from typing import Any
 import pytest
 
 import onoma
-from browser import FLAGS, axe_core, chromium, running_service
+from browser import axe_core, opened_browser, running_service
 from onoma.data import read
 from onoma.entities import Entity
-
-playwright = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
-Browser, Page, Request, Route = playwright.Browser, playwright.Page, playwright.Request, playwright.Route
-expect = playwright.expect
+from playwright.sync_api import Browser, Page, Request, Route, expect
 
 pytestmark = pytest.mark.slow
 
@@ -42,10 +39,8 @@ def address() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with playwright.sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=chromium(), args=FLAGS)
+    with opened_browser() as opened:
         yield opened
-        opened.close()
 
 
 @pytest.fixture
