@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import shlex
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ from browser import axe_core, opened_browser, running_service
 from onoma.data import read
 from onoma.entities import Entity
 from playwright.sync_api import Browser, Page, Request, Route, expect
+from test_docs import check_command
 
 pytestmark = pytest.mark.slow
 
@@ -86,7 +88,7 @@ def show(page: Page, text: str, labels: Sequence[str], **settings: str) -> None:
 
 
 def wait_for_entities(page: Page) -> None:
-    expect(page.locator("#status")).to_contain_text("Found")
+    expect(page.locator("#status")).to_contain_text("Found", timeout=30_000)
 
 
 def shown(page: Page) -> list[Span]:
@@ -440,6 +442,13 @@ def test_the_list_is_read_with_arrows(page: Page) -> None:
     expect(page.locator("#details")).to_be_hidden()
 
 
+def test_a_click_in_the_list_selects_what_was_clicked(page: Page) -> None:
+    show(page, TEXT, LABELS)
+    for mention in reversed(mentions(page)):
+        page.locator("#list").get_by_role("option").filter(has_text=mention).click()
+        expect(page.locator("#details-title")).to_have_text(mention)
+
+
 def test_entities_are_visited_from_the_text(page: Page) -> None:
     show(page, TEXT, LABELS)
     page.locator("#read").focus()
@@ -568,8 +577,11 @@ def test_training_data_and_its_command(page: Page, tmp_path: Path) -> None:
     assert spans(document.entities) == shown(page)
     page.get_by_role("button", name="Copy command").click()
     expect(page.locator("#status")).to_have_text("Copied the command")
-    command = page.evaluate("navigator.clipboard.readText()")
-    assert command == "onoma train --start embedded --data corrections.jsonl --output runs/corrections"
+    training, serving = page.evaluate("navigator.clipboard.readText()").splitlines()
+    assert training == "onoma train --start embedded --data corrections.jsonl --output runs/corrections"
+    assert serving == "onoma serve --model corrections=runs/corrections/onnx"
+    for command in (training, serving):
+        check_command(shlex.split(command)[1:])
 
 
 # --- state in the address
@@ -720,6 +732,18 @@ def test_a_saved_file_is_opened_again_as_it_was(page: Page) -> None:
     expect(page.locator("#list .mention")).to_have_text(["Tom", "Paris"])
 
 
+def test_the_lines_of_a_text_become_texts(page: Page) -> None:
+    page.locator("#input").fill(f"{TEXT}\n\n  Tom lives in Paris.\nNobody was there.\n")
+    page.get_by_label("Add labels").fill("person, city")
+    page.get_by_role("button", name="One text per line").click()  # the labels were not confirmed
+    expect(page.locator("#page-number")).to_have_text("1 of 3")
+    page.get_by_role("button", name="Extract").click()
+    wait_for_entities(page)
+    page.get_by_role("button", name="Next text").click()
+    expect(page.locator("#read")).to_contain_text("Tom lives in Paris.")
+    assert [label for *_, label in shown(page)] == ["person", "city"]
+
+
 # --- errors
 
 
@@ -745,6 +769,69 @@ def test_errors_of_the_service_say_what_to_do(page: Page, problems: list[str]) -
     expect(page.get_by_role("alert").first).to_contain_text("has [[ without ]]. Mark each mention as [[mention]].")
     assert len(problems) == 1  # the browser logs the status
     problems.clear()
+
+
+def test_limits_of_the_service_are_named(page: Page, problems: list[str]) -> None:
+    page.get_by_label("Add labels").fill("person")
+    page.keyboard.press("Enter")
+    page.locator("#input").fill("Tom flew. " * 60_000)
+    page.get_by_role("button", name="Extract").click()
+    alert = page.get_by_role("alert").first
+    expect(alert).to_contain_text("The texts have too many characters (600,000); at most 500,000 are allowed")
+    expect(alert).to_contain_text("split long ones.")
+    problems.clear()
+
+
+KEY = "open-sesame"
+
+
+@pytest.fixture(scope="module")
+def protected_address() -> Iterator[str]:
+    """A service with an API key, two models and a low limit for candidates."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ONOMA_API_KEY", KEY)
+        options = ("--model", "embedded", "--model", "second=embedded", "--max-candidate-characters", "100")
+        with running_service(*options) as running:
+            yield running
+
+
+def test_a_key_is_asked_for_and_models_can_be_chosen(browser: Browser, protected_address: str) -> None:
+    page = browser.new_page()
+    page.goto(link(protected_address, TEXT, LABELS))
+    dialog = page.get_by_role("dialog", name="API key")
+    dialog.get_by_label("Key").fill("wrong")
+    page.keyboard.press("Enter")
+    expect(dialog).to_contain_text("The service did not accept this key.")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("alert").first).to_contain_text("The service needs an API key. Press Extract to enter it.")
+    page.get_by_role("button", name="Extract").click()
+    dialog.get_by_label("Key").fill(KEY)
+    page.keyboard.press("Enter")
+    wait_for_entities(page)
+    page.reload()
+    dialog.get_by_label("Key").fill(KEY)  # it is not stored
+    page.keyboard.press("Enter")
+    wait_for_entities(page)
+    with page.expect_request("**/v1/extract") as request:
+        page.get_by_label("Model").select_option("second")
+    assert json.loads(request.value.post_data or "")["model"] == "second"
+    page.context.close()
+
+
+def test_a_text_that_is_too_long_for_candidates_is_read_again_for_each_threshold(
+    browser: Browser, protected_address: str, ner: onoma.Extractor
+) -> None:
+    page, text = browser.new_page(), f"{TEXT}\n{TEXT}"
+    page.goto(link(protected_address, text, LABELS))
+    page.get_by_role("textbox", name="Key").fill(KEY)
+    page.keyboard.press("Enter")
+    wait_for_entities(page)
+    for threshold in (0.05, 0.6):
+        with page.expect_response("**/v1/extract"):
+            set_threshold(page, threshold)
+        wait_for_entities(page)
+        assert shown(page) == spans(ner.extract(text, LABELS, threshold=threshold))
+    page.context.close()
 
 
 def answer_once(status: int, **options: Any) -> Callable[[Route], None]:

@@ -20,6 +20,10 @@ export class Service {
     this.#key = key;
   }
 
+  get hasKey() {
+    return this.#key !== "";
+  }
+
   model(name) {
     return this.#send(name ? `v1/model?name=${encodeURIComponent(name)}` : "v1/model");
   }

@@ -1,6 +1,6 @@
 /** The page: what it knows, and how its parts work together. */
 import { FLOOR, MOST_CANDIDATES, Service } from "./api.js";
-import { addSpan, applyCorrections, carryOver, History, NO_CORRECTIONS, removeSpan, replaceSpan } from "./corrections.js";
+import { addSpan, applyCorrections, carryOver, cutOut, History, NO_CORRECTIONS, removeSpan, replaceSpan } from "./corrections.js";
 import { decode, spanKey } from "./decode.js";
 import { Editor } from "./editor.js";
 import { EXAMPLES } from "./examples.js";
@@ -16,6 +16,8 @@ import { nextEdge } from "./words.js";
 
 const AT_THE_SAME_TIME = 4; // requests
 const MOST_TEXTS_AT_ONCE = 20; // that are read again whenever a label changes
+const FEWEST_TEXTS = 5; // that `onoma train` accepts
+const EMBEDDED = "embedded";
 const byId = (id) => document.getElementById(id);
 
 /** A text of the page. `answer` is what the service said about it, null before. */
@@ -45,8 +47,7 @@ class App {
 
   async start() {
     this.#load(fromFragment(location.hash));
-    await this.#readModel();
-    if (this.texts[0].text && this.labels.length) await this.extract();
+    if ((await this.#readModel()) && this.text.text && this.labels.length) await this.extract();
   }
 
   get labels() {
@@ -76,8 +77,9 @@ class App {
 
   render() {
     byId("input").hidden = !this.isEditing;
-    byId("read").hidden = byId("read-hint").hidden = byId("edit").hidden = this.isEditing;
+    for (const id of ["read", "read-hint", "edit"]) byId(id).hidden = this.isEditing;
     byId("examples").hidden = !this.isEditing;
+    this.#showSplit();
     if (this.isEditing) {
       byId("notice").hidden = true;
       this.view.select(null);
@@ -95,7 +97,11 @@ class App {
     this.#showPages();
     this.#showNotice();
     this.#showTraining();
-    this.#writeLink();
+    this.#writeLinkSoon();
+  }
+
+  #showSplit() {
+    byId("split").hidden = !this.isEditing || byId("input").value.trim().split(/\s*\n\s*/).length < 2;
   }
 
   #showSelection() {
@@ -149,12 +155,16 @@ class App {
     const documents = this.trainingTexts();
     const mentions = documents.reduce((sum, one) => sum + this.entitiesOf(one).length, 0);
     const checked = this.texts.length > 1 ? `${documents.length} of ${this.texts.length} texts are checked` : "One text";
-    byId("train-hint").textContent =
-      `${checked}, with ${mentions} ${mentions === 1 ? "mention" : "mentions"}. ` +
-      "20 to 200 sentences with some mentions each are a good start.";
-    const name = this.info?.name ?? "embedded";
+    const advice =
+      documents.length < FEWEST_TEXTS
+        ? `Training needs at least ${FEWEST_TEXTS} texts; 20 to 200 sentences are a good start.`
+        : "20 to 200 sentences with some mentions each are a good start.";
+    byId("train-hint").textContent = `${checked}, with ${mentions} ${mentions === 1 ? "mention" : "mentions"}. ${advice}`;
+    const name = this.info?.name ?? EMBEDDED;
+    const start = name === EMBEDDED ? EMBEDDED : quote(`FOLDER OF ${name}`);
     byId("command").textContent =
-      `onoma train --start ${quote(name)} --data corrections.jsonl --output runs/corrections`;
+      `onoma train --start ${start} --data corrections.jsonl --output runs/corrections\n` +
+      "onoma serve --model corrections=runs/corrections/onnx";
   }
 
   /** The texts that training data is made of: the checked ones, or the only one. */
@@ -192,12 +202,13 @@ class App {
     this.render();
   }
 
+  /** Ask for the name, the labels and the limits of the model; false if there is no answer. */
   async #readModel() {
     try {
       this.info = await this.#withKey(() => this.service.model(this.model));
     } catch (error) {
       this.showError(error);
-      return;
+      return false;
     }
     const { models, labels } = this.info;
     this.model = models.includes(this.model) ? this.model : null;
@@ -205,16 +216,18 @@ class App {
     byId("model-field").hidden = models.length < 2;
     if (labels && !this.labels.length) this.labelBar.set(labels.map(makeLabel));
     this.render();
+    return true;
   }
 
-  /** Do something, asking for an API key as long as the service wants one. */
+  /** Do something, asking for an API key as long as the service wants one; several requests ask once. */
   async #withKey(request) {
     for (;;) {
       try {
         return await request();
       } catch (error) {
         if (error.status !== 401) throw error;
-        this.service.setKey(await askKey());
+        this.asking ??= askKey(this.service).finally(() => (this.asking = null));
+        if (!(await this.asking)) throw new FormatError("the service needs an API key", "press Extract to enter it");
       }
     }
   }
@@ -226,6 +239,22 @@ class App {
     if (value === text.replace(/\r\n?/g, "\n")) return; // a text field knows no other line ends
     this.texts[this.current] = makeText(value, carryOver(corrections, text, value));
     this.history = new History(); // entries were made for the former text
+  }
+
+  /** Make a text of each line that is not empty. */
+  split() {
+    this.#takeInput();
+    const { text, points, corrections } = this.text;
+    const lines = [...text.matchAll(/[^\r\n]*\S[^\r\n]*/g)].map((match) =>
+      makeText(match[0], cutOut(corrections, points.toPoint(match.index), points.toPoint(match.index + match[0].length))),
+    );
+    this.texts.splice(this.current, 1, ...lines);
+    this.history = new History();
+    byId("input").value = this.text.text;
+    this.render();
+    this.say(`${this.texts.length} texts`);
+    if (this.labels.length) this.extract();
+    else byId("input").focus();
   }
 
   open(documents) {
@@ -332,6 +361,7 @@ class App {
     this.stop();
     this.clearError();
     if (this.isEditing) this.#takeInput();
+    this.labelBar.takeInput();
     if (!this.#isReady()) return;
     const running = (this.running = new AbortController());
     byId("extract").classList.add("running");
@@ -637,7 +667,14 @@ class App {
     this.say(`Saved ${name}`);
   }
 
+  /** Browsers allow only some changes of the address per second, and a slider makes many. */
+  #writeLinkSoon() {
+    clearTimeout(this.linkDelay);
+    this.linkDelay = setTimeout(() => this.#writeLink(), 150);
+  }
+
   #writeLink() {
+    clearTimeout(this.linkDelay);
     const link = toFragment(this.#linkState());
     this.isShortLink = link.isShort;
     const address = link.fragment ? `#${link.fragment}` : location.pathname + location.search;
@@ -665,11 +702,12 @@ class App {
     byId("undo").addEventListener("click", () => this.undo());
     byId("redo").addEventListener("click", () => this.redo());
     byId("edit").addEventListener("click", () => this.edit());
+    byId("split").addEventListener("click", () => this.split());
+    byId("input").addEventListener("input", () => this.#showSplit());
     byId("error-close").addEventListener("click", () => this.clearError());
     byId("model").addEventListener("change", async (event) => {
       this.model = event.target.value;
-      await this.#readModel();
-      if (!this.isEditing) this.extract();
+      if ((await this.#readModel()) && !this.isEditing) this.extract();
     });
     byId("notice-action").addEventListener("click", () => {
       const { corrections } = this.text;
@@ -679,7 +717,7 @@ class App {
     byId("input").addEventListener("change", () => {
       this.#takeInput();
       this.#showTraining();
-      this.#writeLink();
+      this.#writeLinkSoon();
     });
     byId("skip").addEventListener("click", (event) => {
       event.preventDefault();
@@ -759,12 +797,18 @@ function asRequested({ name, description, examples, threshold }) {
   };
 }
 
-function askKey() {
+/** Ask for the API key; false if the user does not give one. */
+function askKey(service) {
   const dialog = byId("key-dialog");
-  byId("key").value = "";
+  byId("key-error").hidden = !service.hasKey;
+  byId("key").value = dialog.returnValue = "";
   dialog.showModal();
   return new Promise((resolve) => {
-    dialog.addEventListener("close", () => resolve(byId("key").value), { once: true });
+    const take = () => {
+      service.setKey(byId("key").value);
+      resolve(dialog.returnValue === "send");
+    };
+    dialog.addEventListener("close", take, { once: true });
   });
 }
 

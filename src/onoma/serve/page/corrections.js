@@ -62,6 +62,15 @@ export function carryOver(corrections, before, after) {
   return { ...corrections, added: carried(corrections.added), removed: carried(corrections.removed) };
 }
 
+/** The corrections of a part of the text, between two code points. */
+export function cutOut(corrections, start, end) {
+  const inside = (spans) =>
+    spans
+      .filter((one) => one.start >= start && one.end <= end)
+      .map((one) => ({ ...one, start: one.start - start, end: one.end - start }));
+  return { ...corrections, added: inside(corrections.added), removed: inside(corrections.removed) };
+}
+
 /** What was done, to be undone and done again. An entry is {text, before, after, what}. */
 export class History {
   constructor() {

@@ -102,6 +102,7 @@ export class Highlighter {
 
   #block(start, end) {
     const paragraph = document.createElement("p");
+    paragraph.dir = "auto";
     const content = document.createElement("span");
     const block = { start, end, paragraph, content, spans: [] };
     paragraph.append(content);

@@ -78,11 +78,17 @@ export class LabelBar {
     return item;
   }
 
-  #add(event) {
-    event.preventDefault();
+  /** Add what is in the input field; returns the new labels. */
+  takeInput() {
     const input = byId("new-label");
     const added = this.include(splitLabels(input.value));
     input.value = "";
+    return added;
+  }
+
+  #add(event) {
+    event.preventDefault();
+    const added = this.takeInput();
     if (added.length) this.onChange(`Added ${added.map((one) => one.name).join(", ")}`);
   }
 

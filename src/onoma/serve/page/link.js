@@ -15,6 +15,8 @@ export function toFragment({ texts, labels, threshold, overlap, model }) {
   if (threshold !== null) settings.set("threshold", threshold);
   if (overlap !== "flat") settings.set("overlap", overlap);
   if (model) settings.set("model", model);
+  const isTooLong = texts.reduce((sum, one) => sum + one.text.length, 0) > LONGEST;
+  if (isTooLong) return { fragment: settings.toString(), isShort: true };
   const whole = new URLSearchParams();
   for (const one of texts) if (one.text) whole.append("text", one.text);
   const corrections = texts.map((one) => one.corrections);

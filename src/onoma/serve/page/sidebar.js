@@ -19,7 +19,8 @@ export class Sidebar {
       if (option) this.actions.select(option.dataset.span);
     });
     this.list.addEventListener("focus", () => {
-      if (this.selected === null && this.entities.length) this.actions.select(spanKey(this.entities[0]));
+      const isByKeyboard = this.list.matches(":focus-visible");
+      if (isByKeyboard && this.selected === null && this.entities.length) this.actions.select(spanKey(this.entities[0]));
     });
     this.list.addEventListener("keydown", (event) => this.#key(event));
     byId("remove").addEventListener("click", () => this.actions.remove(this.selected));

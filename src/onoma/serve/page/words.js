@@ -18,10 +18,16 @@ const WORD = new RegExp(
   "gu",
 );
 
-/** The words of a text, as pairs of UTF-16 indices. */
+/** The words of a text, as pairs of UTF-16 indices. Those of the last text are kept, for drags and key strokes. */
 export function findWords(text) {
-  return Array.from(text.matchAll(WORD), (match) => [match.index, match.index + match[0].length]);
+  if (text !== last.text) {
+    last.text = text;
+    last.words = Array.from(text.matchAll(WORD), (match) => [match.index, match.index + match[0].length]);
+  }
+  return last.words;
 }
+
+const last = { text: "", words: [] };
 
 /** A selection without surrounding white space; with `whole`, it also contains its first and last word completely. */
 export function snapSelection(text, start, end, whole) {
