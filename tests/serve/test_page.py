@@ -312,8 +312,12 @@ def test_a_phone_needs_no_horizontal_scrolling(page: Page) -> None:
     page.set_viewport_size({"width": 360, "height": 740})
     show(page, TEXT + " " + "https://example.org/" + "a" * 200, LABELS)
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
-    page.locator("mark").first.click()
+    page.locator("mark").last.click()
     expect(page.locator("#details")).to_be_in_viewport()
+    mark, details = page.locator("mark").last.bounding_box(), page.locator("#details").bounding_box()
+    assert mark is not None
+    assert details is not None
+    assert 0 <= mark["y"] <= details["y"] - mark["height"], "the details do not cover what they are about"
 
 
 # --- corrections by mouse

@@ -89,7 +89,8 @@ class App {
       this.view.show(this.text.points, this.entities);
       this.editor.refresh();
     }
-    this.sidebar.show(this.text.points, this.entities);
+    const none = this.isEditing ? "Press Extract to find them." : this.running ? "Reading …" : "None above the threshold.";
+    this.sidebar.show(this.text.points, this.entities, none);
     this.labelBar.count(this.entities);
     if (!this.entities.some((one) => spanKey(one) === this.selected)) this.selected = null;
     this.#showSelection();
@@ -366,11 +367,7 @@ class App {
     const running = (this.running = new AbortController());
     byId("extract").classList.add("running");
     byId("extract").firstChild.textContent = "Stop ";
-    if (this.isEditing) {
-      this.isEditing = false;
-      this.render();
-      byId("read").focus({ preventScroll: true });
-    }
+    if (this.isEditing) this.#startReading();
     this.say("Reading …");
     try {
       await this.#readTexts(running.signal);
@@ -382,6 +379,14 @@ class App {
     this.stop();
     this.render();
     if (byId("error").hidden) this.say(this.#summary());
+  }
+
+  /** Show the text instead of the text field; the focus goes along. */
+  #startReading() {
+    const focused = document.activeElement;
+    this.isEditing = false;
+    this.render();
+    if (focused !== document.body && focused.offsetParent === null) byId("read").focus({ preventScroll: true });
   }
 
   #isReady() {
@@ -556,6 +561,7 @@ class App {
       select: (key) => {
         this.selected = key;
         this.#showSelection();
+        if (key) this.view.reveal(key);
       },
       open: (key) => {
         this.selected = key;

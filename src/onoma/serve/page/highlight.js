@@ -251,6 +251,7 @@ export class Highlighter {
       if (piece.isFirst) {
         const name = document.createElement("span");
         name.className = "name";
+        name.dir = "auto";
         name.textContent = piece.span.entity.label;
         bar.append(name);
       }

@@ -32,14 +32,15 @@ export class Sidebar {
     }
   }
 
-  /** Show entities; `points` is the text they are in. */
-  show(points, entities) {
+  /** Show entities; `points` is the text they are in, `none` is said if there are none. */
+  show(points, entities, none) {
     this.points = points;
     this.entities = entities;
     byId("count").textContent = entities.length || "";
+    byId("list-hint").hidden = !entities.length;
     this.list.replaceChildren(...entities.map((one, number) => this.#option(one, number)));
     if (!entities.length) {
-      const empty = element("li", "None above the threshold.", "empty");
+      const empty = element("li", none, "empty");
       empty.setAttribute("role", "option");
       empty.setAttribute("aria-disabled", "true");
       empty.setAttribute("aria-selected", "false");
