@@ -42,6 +42,8 @@ from onoma.serve.settings import Limits, ServeSettings
 JSON = "application/json"
 NDJSON = "application/x-ndjson"
 PAGE = Path(__file__).parent / "page"
+NO_TELEMETRY: Any = dict.fromkeys(("tracing", "metrics", "logs", "operation_spans", "auto_configure"), False)
+"""FastAPI's own would record messages of exceptions, which might quote texts."""
 WARM_UP_TEXTS = ("Maria Silva flew to Oslo.", "马云在杭州。")
 
 
@@ -207,6 +209,8 @@ def create_app(extractors: Mapping[str, Extractor], settings: ServeSettings | No
         description="Name the entity types you want, in words; get back every mention, with exact offsets.",
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,
+        telemetry=NO_TELEMETRY,
         lifespan=lifespan,
     )
     app.state.service = service

@@ -18,7 +18,7 @@ from onoma.serve.settings import ONNX_BATCH_TOKENS, TORCH_BATCH_TOKENS
 
 MAX_KEPT_LABELS = 20_000
 """Labels of the label sets that are kept ready; the least recently used are dropped first."""
-SECTION_TOKENS = 2_048
+SECTION_TOKENS = 1_024
 """Tokens of a long text that are read before others have their turn."""
 
 _PRESETS: tuple[Preset, ...] = ("precise", "balanced", "complete")

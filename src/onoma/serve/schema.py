@@ -56,8 +56,8 @@ class ExtractRequest(BaseModel):
     )
 
     texts: str | list[str] = Field(description="One text, or several.")
-    labels: list[Name | Label] | dict[Name, str] = Field(
-        description="Names, types with descriptions and examples, or name → description.", min_length=1
+    labels: Annotated[list[Name | Label], Field(min_length=1)] | Annotated[dict[Name, str], Field(min_length=1)] = (
+        Field(description="Names, types with descriptions and examples, or name → description.")
     )
     threshold: Score | Preset | dict[str, Score | Preset] | None = Field(
         None, description="The score that an entity must reach; by default that of the model."
