@@ -14,14 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from playwright.sync_api import Browser, Page, Route
 
 import onoma.serve
-from browser import opened_browser
 from onoma import Document
 from onoma.data import read
 from onoma.decoding import Proposals, decode, ranking_scores
 from onoma.decoding.decode import label_preferences
-from playwright.sync_api import Page, Route
 
 PAGE = Path(onoma.serve.__file__).parent / "page"
 SITE = "http://page.test"
@@ -30,7 +29,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def page() -> Iterator[Page]:
+def page(browser: Browser) -> Iterator[Page]:
     """An empty page that can import the scripts."""
 
     def answer(route: Route) -> None:
@@ -38,18 +37,18 @@ def page() -> Iterator[Page]:
         script = (PAGE / name).read_text(encoding="utf-8") if name.endswith(".js") else ""
         route.fulfill(body=script, content_type="text/javascript" if script else "text/html")
 
-    with opened_browser() as browser:
-        opened = browser.new_page()
-        opened.route(f"{SITE}/**", answer)
-        opened.goto(f"{SITE}/")
-        yield opened
+    opened = browser.new_page()
+    opened.route(f"{SITE}/**", answer)
+    opened.goto(f"{SITE}/")
+    yield opened
+    opened.close()
 
 
 def call(page: Page, module: str, expression: str, value: Any) -> Any:
     """The value of an expression with the names of a module; `value` is its argument."""
     names = ", ".join(re.findall(r"^export (?:function\*? |class |const )(\w+)", (PAGE / module).read_text(), re.M))
-    script = f"async (text) => {{ const {{ {names} }} = await import('/{module}'); const value = JSON.parse(text); return {expression} }}"
-    return page.evaluate(script, json.dumps(value))
+    parsed = f"const {{ {names} }} = await import('/{module}'); const value = JSON.parse(text)"
+    return page.evaluate(f"async (text) => {{ {parsed}; return {expression} }}", json.dumps(value))
 
 
 # --- decoding
@@ -79,7 +78,14 @@ def test_decoding_is_that_of_the_library(page: Page, overlap: Any, cases: list[A
         preference = label_preferences(rows, LABELS, ["misc"], penalties)
         columns = zip(rows.first, rows.last, rows.type, rows.score, rank, preference, strict=True)
         candidates = [
-            {"start": int(a) * 4, "end": int(b) * 4 + 3, "label": LABELS[kind], "score": float(score), "rank": float(r), "preference": float(p)}
+            {
+                "start": int(a) * 4,
+                "end": int(b) * 4 + 3,
+                "label": LABELS[kind],
+                "score": float(score),
+                "rank": float(r),
+                "preference": float(p),
+            }
             for a, b, kind, score, r, p in columns
         ]
         sent.append([candidates, dict(zip(LABELS, thresholds, strict=True))])
@@ -129,13 +135,18 @@ def documents(draw: st.DrawFn) -> Document:
 
 @pytest.mark.parametrize("name", ["JSONL", "CoNLL"])
 @given(st.lists(documents(), min_size=1, max_size=10))
-def test_files_hold_what_was_found(page: Page, tmp_path_factory: pytest.TempPathFactory, name: str, given: list[Document]) -> None:
+def test_files_hold_what_was_found(
+    page: Page, tmp_path_factory: pytest.TempPathFactory, name: str, given: list[Document]
+) -> None:
     sent = [
-        {"text": one.text, "entities": [{"start": e.start, "end": e.end, "label": e.label, "score": 1} for e in one.entities]}
+        {
+            "text": one.text,
+            "entities": [{"start": e.start, "end": e.end, "label": e.label, "score": 1} for e in one.entities],
+        }
         for one in given
     ]
-    module = "import('/offsets.js')"
-    expression = f"await {module}.then(({{ CodePoints }}) => FORMATS.{name}.write(value.map((one) => ({{ ...one, points: new CodePoints(one.text) }}))))"
+    expression = f"""await import('/offsets.js').then(({{ CodePoints }}) =>
+        FORMATS.{name}.write(value.map((one) => ({{ ...one, points: new CodePoints(one.text) }}))))"""
     file = tmp_path_factory.mktemp("saved") / f"saved.{name.lower()}"
     file.write_text(call(page, "formats.js", expression, sent), encoding="utf-8", newline="")
     found = [(one.text, [e.key for e in one.entities]) for one in read(file)]
@@ -159,7 +170,9 @@ def themes() -> dict[str, tuple[list[str], list[str]]]:
     """The colours of labels and the backgrounds on which they lie, for each theme."""
     style = (PAGE / "style.css").read_text(encoding="utf-8")
     labels = re.findall(r"\.colour-\d \{ --c: light-dark\((#\w{6}), (#\w{6})\) \}", style)
-    grounds = [re.search(rf"--{name}: light-dark\((#\w{{6}}), (#\w{{6}})\)", style).groups() for name in ("page", "card")]  # type: ignore[union-attr]
+    grounds = [
+        re.search(rf"--{name}: light-dark\((#\w{{6}}), (#\w{{6}})\)", style).groups() for name in ("page", "card")
+    ]  # type: ignore[union-attr]
     assert len(labels) == 6
     return {
         theme: ([pair[side] for pair in labels], [pair[side] for pair in grounds])

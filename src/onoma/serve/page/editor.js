@@ -18,6 +18,8 @@ export class Editor {
     container.addEventListener("pointermove", (event) => this.#pointerMove(event));
     container.addEventListener("pointerup", (event) => this.#pointerUp(event));
     container.addEventListener("pointercancel", () => (this.drag = null));
+    container.addEventListener("click", (event) => this.#click(event));
+    document.addEventListener("selectionchange", () => this.#selectedByTouch());
     container.addEventListener("keydown", (event) => this.#key(event));
     container.addEventListener("focus", () => {
       this.isByKeyboard = container.matches(":focus-visible");
@@ -84,6 +86,8 @@ export class Editor {
       return;
     }
     this.isByKeyboard = false;
+    this.isTouch = event.pointerType === "touch";
+    this.pressed = [event.clientX, event.clientY];
   }
 
   #pointerMove(event) {
@@ -106,24 +110,36 @@ export class Editor {
       this.drag = null;
       this.view.container.classList.remove("dragging");
       getSelection().removeAllRanges();
+      this.isDragged = true; // a click follows
       if (start !== span.start || end !== span.end) this.actions.move(span.key, start, end);
-      return;
     }
-    if (event.button !== 0) return;
-    setTimeout(() => this.#released(event)); // the browser changes the selection after this event
   }
 
-  #released(event) {
-    const selection = getSelection();
-    if (selection.rangeCount && !selection.isCollapsed && this.#takeSelection(selection, !event.altKey)) return;
+  /** After a drag over text, a double click or Shift+click, label the selection; else select what was clicked. */
+  #click(event) {
+    if (this.isDragged) {
+      this.isDragged = false;
+      return;
+    }
+    const [x, y] = this.pressed ?? [0, 0];
+    const hasMoved = Math.hypot(event.clientX - x, event.clientY - y) > 3;
+    if ((hasMoved || event.detail > 1 || event.shiftKey) && this.#takeSelection(!event.altKey)) return;
     const key = event.target.closest("[data-span]")?.dataset.span ?? null;
     const index = this.view.indexAtPoint(event.clientX, event.clientY);
     if (index !== null) this.setCursor(index);
     this.actions.select(key);
   }
 
-  /** Offer labels for the selected text; false if it lies elsewhere or is empty. */
-  #takeSelection(selection, whole) {
+  /** Touch screens select by long presses and handles of their own; labels are offered when the selection rests. */
+  #selectedByTouch() {
+    clearTimeout(this.rest);
+    if (this.isTouch) this.rest = setTimeout(() => this.#takeSelection(true), 700);
+  }
+
+  /** Offer labels for the selected text; false if there is none, or if it lies elsewhere. */
+  #takeSelection(whole) {
+    const selection = getSelection();
+    if (!selection.rangeCount || selection.isCollapsed) return false;
     const range = selection.getRangeAt(0);
     const from = this.view.indexAt(range.startContainer, range.startOffset);
     const to = this.view.indexAt(range.endContainer, range.endOffset);
@@ -132,6 +148,7 @@ export class Editor {
   }
 
   #label(from, to, whole, number) {
+    this.isTouch = false;
     const [start, end] = snapSelection(this.text, Math.min(from, to), Math.max(from, to), whole);
     if (start === end) return false;
     [this.anchor, this.cursor] = [start, end];

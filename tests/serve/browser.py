@@ -1,21 +1,16 @@
-"""A browser and a running service, for tests of the page."""
+"""A browser, and what tests of the page need besides."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
-import sys
 import tarfile
-import tempfile
-import time
-import urllib.error
-import urllib.request
-from collections.abc import Iterator
+import threading
+from collections import deque
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
 
 import pytest
 
@@ -23,12 +18,13 @@ pytest.importorskip("playwright.sync_api", reason="the browser is driven by play
 
 from playwright.sync_api import Browser, sync_playwright
 
+from serve.services import as_command
+
 CHROMIUM = "ONOMA_CHROMIUM"
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 AXE_VERSION = "4.14.0"
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
-_START_SECONDS = 90
 
 
 def chromium() -> str:
@@ -68,32 +64,9 @@ def axe_core() -> str:
 
 
 @contextmanager
-def running_service(*options: str) -> Iterator[str]:
-    """`onoma serve` with the embedded model on a free port; gives its address and ends it afterwards."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "onoma", "serve", "--port", str(port), "--log-level", "warning", *options]
-    with tempfile.TemporaryFile("w+", encoding="utf-8") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
-        address = f"http://127.0.0.1:{port}"
-        try:
-            _wait_until_ready(process, address, log)
-            yield address
-        finally:
-            process.terminate()
-            process.wait(timeout=60)
-
-
-def _wait_until_ready(process: subprocess.Popen[bytes], address: str, log: TextIO) -> None:
-    deadline = time.monotonic() + _START_SECONDS
-    while time.monotonic() < deadline:
-        if process.poll() is not None:
-            log.seek(0)
-            raise RuntimeError(f"onoma serve ended: {log.read()[-2000:]}")
-        try:
-            urllib.request.urlopen(f"{address}/readyz", timeout=2).close()
-            return
-        except (urllib.error.URLError, OSError):
-            time.sleep(0.2)
-    raise RuntimeError(f"onoma serve was not ready after {_START_SECONDS} s")
+def command_address(*options: object, environment: Mapping[str, str] | None = None) -> Iterator[str]:
+    """The address of `onoma serve`, whose log is read, so that it never waits for a reader."""
+    with as_command(*options, environment=environment) as running:
+        assert running.process is not None
+        threading.Thread(target=deque, args=(running.process.stderr, 0), daemon=True).start()
+        yield running.url
