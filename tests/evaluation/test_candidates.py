@@ -50,6 +50,7 @@ class FixedRuntime:
     tokenizer: WordTokenizer = TOKENIZER
     backend: str = "fixed"
     workers: int = 1
+    call_tokens: int | None = None
     labels: None = None
     given_breadths: tuple[float, ...] | None = None
 

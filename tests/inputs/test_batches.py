@@ -116,11 +116,14 @@ def test_padded_rows_agree_with_plain_loops(rows: list[list[int]]) -> None:
     st.none() | st.integers(1, 200),
     st.integers(1, 4),
     st.integers(0, 100),
+    st.none() | st.integers(0, 50),
 )
 def test_buckets_hold_every_window_once_and_respect_their_limits(
-    lengths: list[int], max_windows: int, max_tokens: int | None, workers: int, min_tokens: int
+    lengths: list[int], max_windows: int, max_tokens: int | None, workers: int, min_tokens: int, call_tokens: int | None
 ) -> None:
-    batches = bucket_by_length(lengths, max_windows, max_tokens, workers=workers, min_tokens=min_tokens)
+    batches = bucket_by_length(
+        lengths, max_windows, max_tokens, workers=workers, min_tokens=min_tokens, call_tokens=call_tokens
+    )
     assert sorted(row for batch in batches for row in batch.tolist()) == list(range(len(lengths)))
     assert all(1 <= len(batch) <= max_windows for batch in batches)
     if max_tokens is not None:
@@ -128,6 +131,15 @@ def test_buckets_hold_every_window_once_and_respect_their_limits(
         assert all(size <= max_tokens for size in padded_sizes)
     assert [lengths[row] for batch in batches for row in batch.tolist()] == sorted(lengths, reverse=True)
     assert all(len(batch) <= -(-len(lengths) // workers) for batch in batches)  # one worker's share, rounded up
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=40), st.integers(0, 50))
+def test_batches_end_earlier_where_that_costs_less(lengths: list[int], call_tokens: int) -> None:
+    def cost(batches: list[np.ndarray]) -> int:
+        return sum(len(batch) * max(lengths[row] for row in batch) + call_tokens for batch in batches)
+
+    full = bucket_by_length(lengths, len(lengths))
+    assert cost(bucket_by_length(lengths, len(lengths), call_tokens=call_tokens)) <= cost(full)
 
 
 def test_with_several_workers_the_last_batches_are_small() -> None:

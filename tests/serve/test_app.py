@@ -29,7 +29,7 @@ TEXTS = [
     "🙂 Anna 𠮷田 lives in Rome 🇮🇹.",
 ]
 LABELS = ["person", "city", "company"]
-LONG = " ".join(f"In the year {year}, Maria Silva flew from Oslo to Rome with Omar Haddad." for year in range(200))
+LONG = " ".join(f"In the year {year}, Maria Silva flew from Oslo to Rome with Omar Haddad." for year in range(100))
 
 
 def entities(answer: httpx.Response) -> list[list[Entity]]:
@@ -166,7 +166,7 @@ def test_thresholds_of_candidates_are_named(service: Running) -> None:
 def test_candidates_are_bounded(service: Running) -> None:
     many = service.extract([TEXTS[3] * 20], [f"label {number}" for number in range(60)], candidates=0.0)
     assert [len(own) for own in many.json()["candidates"]] == [2000]
-    message = error(service.extract([LONG] * 2, LABELS, candidates=0.05), 413, "too_large")
+    message = error(service.extract([LONG] * 3, LABELS, candidates=0.05), 413, "too_large")
     assert "20,000" in message
     assert "candidate_characters" in message
 
@@ -188,7 +188,7 @@ def test_a_stream_has_all_sections_in_order(service: Running, embedded: Extracto
     assert done["usage"]["texts"] == len(texts)
     places = [one["text"] for one in sections]
     assert places == sorted(places)
-    assert places.count(1) > 2
+    assert places.count(1) > 1
     found: list[list[Entity]] = [[] for _ in texts]
     for one in sections:
         found[one["text"]] += [Entity(**entity) for entity in one["entities"]]
@@ -365,16 +365,16 @@ def test_texts_with_strange_characters_are_read(service: Running, embedded: Extr
 
 
 def test_a_full_queue_gives_429_and_recovers(embedded: Extractor) -> None:
-    with in_process({"embedded": embedded}, ServeSettings(queue_tokens=3_000)) as service:
+    with in_process({"embedded": embedded}, ServeSettings(queue_tokens=1_000)) as service:
         expected = service.extract(TEXTS, LABELS).json()["results"]
 
         def send(number: int) -> tuple[int, Any, str]:
             with httpx.Client(base_url=service.url, timeout=60) as http:
-                answer = http.post("/v1/extract", json={"texts": TEXTS * 4, "labels": LABELS})
+                answer = http.post("/v1/extract", json={"texts": TEXTS * 2, "labels": LABELS})
                 return answer.status_code, answer.json(), answer.headers.get("Retry-After", "")
 
         with ThreadPoolExecutor(40) as pool:
-            answers = list(pool.map(send, range(80)))
+            answers = list(pool.map(send, range(60)))
         statuses = {status for status, _, _ in answers}
         assert statuses == {200, 429}
         for status, content, retry in answers:
@@ -392,7 +392,7 @@ def test_a_full_queue_gives_429_and_recovers(embedded: Extractor) -> None:
 
 def test_requests_whose_clients_have_gone_leave_the_queue(service: Running) -> None:
     before = service.metric("onoma_cancelled_requests_total")
-    body = json.dumps({"texts": [LONG] * 15, "labels": LABELS}).encode()
+    body = json.dumps({"texts": [LONG] * 30, "labels": LABELS}).encode()
     head = (
         f"POST /v1/extract HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
     )
@@ -404,7 +404,7 @@ def test_requests_whose_clients_have_gone_leave_the_queue(service: Running) -> N
 
 
 def test_a_stream_whose_client_has_gone_leaves_the_queue(service: Running) -> None:
-    with service.http.stream("POST", "/v1/extract/stream", json={"texts": [LONG] * 15, "labels": LABELS}) as answer:
+    with service.http.stream("POST", "/v1/extract/stream", json={"texts": [LONG] * 30, "labels": LABELS}) as answer:
         next(answer.iter_lines())
     wait_for(lambda: service.batcher.pending == 0, 5)
 
@@ -418,9 +418,9 @@ def wait_for(condition: Any, seconds: float = 20.0) -> None:
 
 def test_slow_requests_are_given_up(embedded: Extractor) -> None:
     with in_process({"embedded": embedded}, ServeSettings(timeout=0.3)) as service:
-        assert "0.3 seconds" in error(service.extract([LONG] * 15, LABELS), 504, "timeout")
+        assert "0.3 seconds" in error(service.extract([LONG] * 30, LABELS), 504, "timeout")
         wait_for(lambda: service.batcher.pending == 0)
-        *_, last = lines(service, [LONG] * 15)
+        *_, last = lines(service, [LONG] * 30)
         assert last["error"]["code"] == "timeout"
         wait_for(lambda: service.extract(TEXTS[:1], LABELS).status_code == 200)
         with socket.create_connection(("127.0.0.1", service.port)) as connection:  # a body that never comes
@@ -591,7 +591,7 @@ def test_a_failing_text_does_not_fail_the_requests_of_others(
 
 
 def test_many_connections_at_once(service: Running, embedded: Extractor) -> None:
-    texts = [f"Maria Silva flew to Oslo {number} times." for number in range(200)]
+    texts = [f"Maria Silva flew to Oslo {number} times." for number in range(120)]
     expected = embedded.extract(texts, LABELS)
 
     async def run() -> list[httpx.Response]:

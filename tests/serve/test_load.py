@@ -26,10 +26,3 @@ def test_every_client_gets_its_own_answers(service: Running, embedded: Extractor
     assert sorted(one.request for one in answers) == list(range(len(bodies)))
     wrong = [one for one in answers if not is_expected(one, expected[one.request % 2][one.request // 2])]
     assert wrong == []
-
-
-@pytest.mark.slow
-def test_a_load_above_what_is_possible_is_answered(service: Running) -> None:
-    bodies = [json.dumps({"texts": ["Maria Silva flew to Oslo. " * 100] * 20, "labels": LABELS}).encode()]
-    answers = Load(service.port, bodies, 40, rate=100.0).run()
-    assert {one.status for one in answers} == {200, 429}

@@ -144,6 +144,17 @@ def assert_memory_is_shared(workers: list[int]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="several processes need fork")
+def test_processes_end_when_the_one_that_started_them_is_killed() -> None:
+    with as_command("--workers", 2) as service:
+        assert service.process is not None
+        workers = psutil.Process(service.process.pid).children()
+        service.process.kill()
+        gone, alive = psutil.wait_procs(workers, timeout=30)
+        assert (len(gone), alive) == (2, [])
+
+
+@pytest.mark.slow
 def test_a_killed_service_starts_again_on_its_port() -> None:
     with as_command() as service:
         assert service.process is not None

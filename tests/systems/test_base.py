@@ -40,6 +40,7 @@ class SingleWords:
 
     tokenizer: WordTokenizer
     workers: int = 1
+    call_tokens: int | None = None
     backend: str = "none"
     config: ModelConfig = field(default_factory=lambda: ModelConfig("none"))
     labels: None = None

@@ -113,6 +113,7 @@ def bucket_by_length(
     *,
     workers: int = 1,
     min_tokens: int = 64,
+    call_tokens: int | None = None,
 ) -> list[Integers]:
     """Indices of windows in batches of similar length, longest first, so that little is padding.
 
@@ -122,6 +123,8 @@ def bucket_by_length(
         workers: threads among which the batches are divided. With several, no batch has more than one thread's share
             of the windows, and the last batches are smaller, so that no thread waits long for another.
         min_tokens: batches are not made smaller than this for that purpose.
+        call_tokens: what a batch costs besides its tokens, in tokens; a batch ends earlier if that saves more padding.
+            None: batches are filled in any case.
 
     >>> [batch.tolist() for batch in bucket_by_length([5, 30, 6, 28, 7], 2)]
     [[1, 3], [4, 2], [0]]
@@ -139,6 +142,20 @@ def bucket_by_length(
             if workers > 1:
                 budget = min(budget, max(min_tokens, int(remaining[start]) // (2 * workers)))
             size = min(size, budget // max(1, int(lengths[order[start]])))
-        batches.append(order[start : start + max(1, size)])
-        start += max(1, size)
+        batch = order[start : start + max(1, size)]
+        if call_tokens is not None:
+            batch = batch[: _best_size(lengths[batch], call_tokens)]
+        batches.append(batch)
+        start += len(batch)
     return batches
+
+
+def _best_size(lengths: Integers, call_tokens: int) -> int:
+    """How many of these windows, longest first, should share a batch, if the others form another one.
+
+    >>> _best_size(np.array([30, 29, 28, 12, 11, 11]), 8), _best_size(np.array([30, 29, 28, 27]), 8)
+    (3, 4)
+    """
+    saved = (lengths[0] - lengths) * (len(lengths) - np.arange(len(lengths)))  # padding, if a batch ends before each
+    best = int(saved.argmax())
+    return best if saved[best] > call_tokens else len(lengths)

@@ -12,6 +12,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -33,6 +34,9 @@ Load = Callable[[], Mapping[str, Extractor]]
 
 _SWITCH_SECONDS = 0.001  # after which a thread lets others run Python code; answers need not wait for inference threads
 _RESTART_SECONDS = 1.0
+_QUICK_SECONDS = 10.0
+_MAX_QUICK_FAILURES = 5
+_KEEP_ALIVE_SECONDS = 75  # longer than proxies keep idle connections, so that they close them, not we
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -93,6 +97,7 @@ def _run_process(extractors: Mapping[str, Extractor], listening: socket.socket, 
         log_config=None,
         access_log=False,
         server_header=False,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=max(1, int(settings.shutdown_timeout)),
     )
     for number in _STOP_SIGNALS:
@@ -121,8 +126,10 @@ class _Supervisor:
     ) -> None:
         self.sources, self.listening, self.settings, self.workers = sources, listening, settings, workers
         self.threads = threads or max(1, physical_cores() // workers)
-        self.processes: set[int] = set()
+        self.processes: dict[int, float] = {}  # with the time of their start
+        self.quick_failures = 0
         self.stopping = False
+        self._end_of_parent, self._held_by_parent = os.pipe()
 
     def run(self) -> None:
         """Start processes, and again those that end, until a signal comes."""
@@ -137,13 +144,22 @@ class _Supervisor:
                     process, status = os.wait()
                 except InterruptedError:
                     continue
-                self.processes.discard(process)
+                started = self.processes.pop(process)
                 forget(process)
                 if not self.stopping:
                     fields = {"event": "restart", "process": process, "status": os.waitstatus_to_exitcode(status)}
                     logger.error("a process has ended and is started again", extra={"fields": fields})
+                    self._count_failure(time.monotonic() - started)
                     time.sleep(_RESTART_SECONDS)
                     self._start(load)
+        if self.quick_failures >= _MAX_QUICK_FAILURES:
+            raise RuntimeError("the processes of the service end as soon as they are started; see the log")
+
+    def _count_failure(self, seconds: float) -> None:
+        """Give up if processes always end at once."""
+        self.quick_failures = self.quick_failures + 1 if seconds < _QUICK_SECONDS else 0
+        if self.quick_failures >= _MAX_QUICK_FAILURES:
+            self._stop(signal.SIGTERM, None)
 
     def _shared_load(self) -> Load:
         """Load models in this process if the others can share them."""
@@ -157,12 +173,13 @@ class _Supervisor:
             return
         process = os.fork()
         if process:
-            self.processes.add(process)
+            self.processes[process] = time.monotonic()
             return
         code = 1
         try:
             for number in _STOP_SIGNALS:
                 signal.signal(number, signal.SIG_DFL)
+            self._end_with_parent()
             _run_process(load(), self.listening, self.settings)
             code = 0
         except Exception as error:
@@ -170,9 +187,19 @@ class _Supervisor:
         finally:
             os._exit(code)
 
+    def _end_with_parent(self) -> None:
+        """End this process when the parent is gone: then nobody holds the other end of the pipe."""
+        os.close(self._held_by_parent)
+
+        def wait() -> None:
+            os.read(self._end_of_parent, 1)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+        threading.Thread(target=wait, name="onoma-parent", daemon=True).start()
+
     def _stop(self, number: int, frame: object) -> None:
         self.stopping = True
-        for process in self.processes:
+        for process in list(self.processes):
             os.kill(process, signal.SIGTERM)
 
 

@@ -60,6 +60,7 @@ class Runtime(Protocol):
     config: ModelConfig
     tokenizer: WordTokenizer
     workers: int  # calls of `propose` that run at the same time
+    call_tokens: int | None  # what a call of `propose` costs besides its tokens, in tokens; None: it should be full
 
     @property
     def labels(self) -> frozenset[str] | None:
@@ -148,7 +149,13 @@ def propose(
         return reduce(found) if reduce is not None and len(found.score) > MANY_PROPOSALS else found
 
     workers = runtime.workers if parallel else 1
-    batches = bucket_by_length(texts.lengths()[rows], batch_size, runtime.max_batch_tokens(query), workers=workers)
+    batches = bucket_by_length(
+        texts.lengths()[rows],
+        batch_size,
+        runtime.max_batch_tokens(query),
+        workers=workers,
+        call_tokens=runtime.call_tokens,
+    )
     return Proposals.concatenate((runtime.map if parallel else map)(run, batches))
 
 

@@ -38,6 +38,7 @@ class LoadedTorchModel:
 
     backend = "torch"
     workers = 1
+    call_tokens: int | None = None  # a GPU is faster with full batches
     labels: frozenset[str] | None = None
 
     def __init__(self, model: Any, config: ModelConfig, tokenizer: WordTokenizer) -> None:
