@@ -189,6 +189,20 @@ def test_light_and_dark(browser: Browser, address: str) -> None:
     context.close()
 
 
+def test_bars_follow_the_size_of_the_window(page: Page) -> None:
+    show(page, f"{TEXT} {TEXT}", LABELS)
+    page.get_by_role("button", name="Edit text").click()
+    page.set_viewport_size({"width": 700, "height": 900})  # nothing can be measured now
+    page.keyboard.press("Control+Enter")
+    wait_for_entities(page)
+    for width in (700, 1280):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.wait_for_timeout(100)
+        left = "elements => elements.map(one => one.getClientRects()[0].left)"
+        marks, names = page.locator("#read mark").evaluate_all(left), page.locator("#read .name").evaluate_all(left)
+        assert names == pytest.approx(marks, abs=3)
+
+
 def test_a_phone_needs_no_horizontal_scrolling(page: Page) -> None:
     page.set_viewport_size({"width": 360, "height": 740})
     show(page, TEXT + " " + "https://example.org/" + "a" * 200, LABELS)

@@ -33,7 +33,8 @@ export class Highlighter {
       end: points.toUtf16(entity.end),
     }));
     this.seen.disconnect();
-    this.blocks = [...lines(points.text)].map(([start, end]) => this.#block(start, end));
+    const spans = spansByLine(this.spans, points.text);
+    this.blocks = [...lines(points.text)].map(([start, end], number) => this.#block(start, end, spans[number]));
     this.container.replaceChildren(...this.blocks.map((block) => block.paragraph));
     this.#layout(this.blocks.slice(0, AT_ONCE));
     for (const block of this.blocks.slice(AT_ONCE)) this.seen.observe(block.paragraph);
@@ -100,18 +101,18 @@ export class Highlighter {
     return last ? [last, last.length] : [block.content, 0];
   }
 
-  #block(start, end) {
+  #block(start, end, spans) {
     const paragraph = document.createElement("p");
     paragraph.dir = "auto";
     const content = document.createElement("span");
-    const block = { start, end, paragraph, content, spans: [] };
+    const block = { start, end, paragraph, content, marks: new Map() }; // span -> its <mark> elements
     paragraph.append(content);
     const stack = [content];
-    for (const part of nest(this.#spansIn(start, end), start, end)) {
+    for (const part of nest(spans, start, end)) {
       if (part.close) stack.pop();
       else if (part.open) {
         const mark = this.#mark(part.open);
-        if (!part.continued || !block.spans.includes(part.open)) block.spans.push(part.open);
+        block.marks.set(part.open, [...(block.marks.get(part.open) ?? []), mark]);
         stack.at(-1).append(mark);
         stack.push(mark);
       } else {
@@ -121,12 +122,7 @@ export class Highlighter {
       }
     }
     if (start === end) content.append(document.createElement("br"));
-    block.spans = [...new Set(block.spans)];
     return block;
-  }
-
-  #spansIn(start, end) {
-    return this.spans.filter((span) => span.start < end && span.end > start);
   }
 
   #mark(span) {
@@ -165,7 +161,7 @@ export class Highlighter {
 
   /** Choose lanes, make room for them, and draw. Reading and writing of the layout alternate for all blocks at once. */
   #layout(blocks) {
-    const marked = blocks.filter((block) => block.spans.length);
+    const marked = blocks.filter((block) => block.marks.size);
     const font = getComputedStyle(this.container).getPropertyValue("--name-font");
     this.pen.font = font || "600 11px sans-serif";
     const lanes = marked.map((block) => this.#lanes(block));
@@ -180,12 +176,12 @@ export class Highlighter {
   #makeRoom(block, lanes) {
     for (const room of block.content.querySelectorAll(".room")) room.remove();
     block.paragraph.classList.add("marked");
-    for (const span of block.spans) {
-      const marks = block.content.querySelectorAll(`mark[data-span="${span.key}"]`);
-      const own = [...lanes].filter(([key]) => key.startsWith(`${span.key}/`)).map(([, lane]) => lane);
+    block.paragraph.style.lineHeight = "";
+    for (const [span, marks] of block.marks) {
+      const own = lanes.get(span) ?? [0]; // nothing is drawn while the text is hidden
       if (Math.max(...own) === 0) continue;
       marks[0].prepend(room(own[0]));
-      if (own.length > 1) marks[marks.length - 1].append(room(own.at(-1)));
+      if (own.length > 1) marks.at(-1).append(room(own.at(-1)));
       if (own.length > 2) block.paragraph.style.lineHeight = `${LINE + (Math.max(...own) + 1) * LANE}px`;
     }
   }
@@ -193,9 +189,9 @@ export class Highlighter {
   /** The parts of entities on each line of a paragraph, as drawn now: {span, line, left, right, bottom, isFirst}. */
   #pieces(block) {
     const found = [];
-    for (const span of block.spans) {
+    for (const [span, marks] of block.marks) {
       const lines = new Map();
-      for (const mark of block.content.querySelectorAll(`mark[data-span="${span.key}"]`)) {
+      for (const mark of marks) {
         for (const { left, right, bottom } of mark.getClientRects()) {
           const line = Math.round(bottom);
           const known = lines.get(line) ?? { span, line, left, right, bottom };
@@ -209,7 +205,7 @@ export class Highlighter {
     return found;
   }
 
-  /** The lane of each piece: short entities lie next to the text, others below whatever they would touch. */
+  /** The lanes of the pieces of each span: short entities lie next to the text, others below whatever they would touch. */
   #lanes(block) {
     const chosen = new Map();
     const taken = new Map(); // line and lane -> pieces
@@ -224,10 +220,12 @@ export class Highlighter {
         (taken.get(`${piece.line}/${lane}`) ?? []).every(([from, to]) => right <= from + 0.5 || to <= left + 0.5);
       while (!isFree()) lane++;
       const key = `${piece.line}/${lane}`;
-      taken.set(key, [...(taken.get(key) ?? []), [left, right]]);
-      chosen.set(`${piece.span.key}/${piece.number}`, lane);
+      if (!taken.has(key)) taken.set(key, []);
+      taken.get(key).push([left, right]);
+      if (!chosen.has(piece.span)) chosen.set(piece.span, []);
+      chosen.get(piece.span)[piece.number] = lane;
     }
-    return new Map([...chosen].sort(([one], [other]) => pieceNumber(one) - pieceNumber(other)));
+    return chosen;
   }
 
   #nameWidth(label) {
@@ -239,7 +237,7 @@ export class Highlighter {
     layer.className = "lanes";
     layer.setAttribute("aria-hidden", "true");
     for (const piece of pieces) {
-      const lane = lanes.get(`${piece.span.key}/${piece.number}`) ?? 0;
+      const lane = lanes.get(piece.span)?.[piece.number] ?? 0;
       const bar = document.createElement("span");
       bar.className = "bar";
       bar.dataset.span = piece.span.key;
@@ -271,8 +269,6 @@ export class Highlighter {
   }
 }
 
-const pieceNumber = (key) => Number(key.split("/")[1]);
-
 function* lines(text) {
   let start = 0;
   for (let end = text.indexOf("\n"); end >= 0; end = text.indexOf("\n", start)) {
@@ -280,6 +276,18 @@ function* lines(text) {
     start = end + 1;
   }
   yield [start, text.length];
+}
+
+/** The spans that each line has a part of. */
+function spansByLine(spans, text) {
+  const starts = Array.from(lines(text), ([start]) => start);
+  const found = starts.map(() => []);
+  let first = 0;
+  for (const span of spans) {
+    while (starts[first + 1] <= span.start) first++;
+    for (let line = first; starts[line] < span.end; line++) found[line].push(span);
+  }
+  return found;
 }
 
 /** An empty element that makes its line higher, at its bottom. */
