@@ -7,13 +7,15 @@ turn of both reads the same sentences. What is measured:
   (same spans and labels, scores within 1e-4, because batches differ), throughput beside the Extractor's, latency;
 - one client alone beside direct calls of `Extractor.extract`;
 - twice the load that the service can hold: answers with 429, and goodput beside the best throughput;
-- memory of the service during a soak.
+- memory of the service during a soak;
+- requests made by schemathesis out of the OpenAPI document, valid and invalid ones: none may get a 5xx.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -44,7 +46,7 @@ LABELS = (
 )
 SHORTEST_SENTENCE = 30
 SENTENCES = 2_000
-OVERLOAD_QUEUE_TOKENS = 16_384
+OVERLOAD_QUEUE_TOKENS = 4_096
 SCORE_TOLERANCE = 1e-4
 MEMORY_WARM_UP = 0.2
 """The share of a soak after which memory counts: caches fill at the start."""
@@ -59,6 +61,7 @@ def main() -> None:
     parser.add_argument("--single", type=int, default=400, help="requests of one client alone")
     parser.add_argument("--overload", type=float, default=30.0, help="seconds at twice the load")
     parser.add_argument("--soak", type=float, default=600.0, help="seconds; 0: no soak")
+    parser.add_argument("--cases", type=int, default=2_000, help="requests of schemathesis; 0: none")
     parser.add_argument("--output", type=Path, default=RESULTS / "serve.json")
     arguments = parser.parse_args()
     commit_for(arguments.output)
@@ -80,6 +83,9 @@ def main() -> None:
         with service("--queue-tokens", str(OVERLOAD_QUEUE_TOKENS)) as (port, process):
             figures |= measure_overload(arguments, port, bodies, expected, peak)
             show(figures)
+    if arguments.cases:
+        figures |= run_schemathesis(arguments.cases)
+        show(figures)
     data = f"{len(texts):,} English sentences of corpora/onoma_written, {len(LABELS)} labels"
     setting = f"embedded/serve-{arguments.clients}-clients/onoma_written/gte-small"
     write_records(
@@ -258,6 +264,13 @@ def measure_soak(arguments: Any, port: int, process: psutil.Process, bodies: Seq
         "soak_memory_deviation_percent": 100 * float(np.abs(values - middle).max()) / middle,
         "soak_memory_growth_percent": 100 * float(values[-third:].mean() / values[:third].mean() - 1),
     }
+
+
+def run_schemathesis(cases: int) -> dict[str, float]:
+    """The test of the OpenAPI document with more cases; it stops at the first failure."""
+    test = [sys.executable, "-m", "pytest", "-q", str(ROOT / "tests/serve/test_openapi.py")]
+    done = subprocess.run(test, env=os.environ | {"ONOMA_SCHEMATHESIS_CASES": str(cases)}, cwd=ROOT, check=False)
+    return {"schemathesis_cases": float(cases), "schemathesis_failures": float(done.returncode != 0)}
 
 
 def show(figures: dict[str, float]) -> None:

@@ -658,9 +658,9 @@ class Extractor:
 
         `floor` is the lowest score of a proposal. At most the best `MAX_CANDIDATES` of each text are returned.
 
-        >>> found = load().candidates(["Tom flew to Paris."], ["person", "city", "country"])[0]
+        >>> found = load().candidates(["Tom flew to Paris."], ["person", "city", "place"])[0]
         >>> [(one.start, one.label) for one in found.candidates if one.start == 12][:2]
-        [(12, 'city'), (12, 'country')]
+        [(12, 'city'), (12, 'place')]
         """
         return find_candidates(self.prepare(labels, **options), list(texts), floor, ReadingTimes())
 

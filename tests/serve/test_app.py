@@ -364,6 +364,7 @@ def test_texts_with_strange_characters_are_read(service: Running, embedded: Extr
 # --- load
 
 
+@pytest.mark.slow
 def test_a_full_queue_gives_429_and_recovers(embedded: Extractor) -> None:
     with in_process({"embedded": embedded}, ServeSettings(queue_tokens=1_000)) as service:
         expected = service.extract(TEXTS, LABELS).json()["results"]
@@ -431,6 +432,7 @@ def test_slow_requests_are_given_up(embedded: Extractor) -> None:
             assert connection.recv(1000).startswith(b"HTTP/1.1 408")
 
 
+@pytest.mark.slow
 def test_short_texts_do_not_wait_for_long_ones(service: Running) -> None:
     with ThreadPoolExecutor(2) as pool:
         long = pool.submit(

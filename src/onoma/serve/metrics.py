@@ -50,6 +50,17 @@ class Metrics:
         self.type_cache = counter("onoma_type_cache", "Types looked up in the cache of encoded types", ("result",))
         self.label_sets = counter("onoma_label_sets", "Label sets looked up in the cache of prepared ones", ("result",))
 
+        self._endpoints: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
+
+    def count_request(self, endpoint: str, status: int, seconds: float) -> None:
+        """Count an answered request; the metrics of an endpoint are looked up once, which takes most of the time."""
+        key = endpoint, status
+        if key not in self._endpoints:
+            self._endpoints[key] = self.requests.labels(endpoint, str(status)), self.request_seconds.labels(endpoint)
+        counter, histogram = self._endpoints[key]
+        counter.inc()
+        histogram.observe(seconds)
+
     def render(self) -> bytes:
         """The metrics of all processes, in the text format."""
         if METRICS_FOLDER_VARIABLE in os.environ:

@@ -91,8 +91,7 @@ class _Call:
         """Count and log."""
         seconds, path = time.perf_counter() - self.start, self.scope["path"]
         endpoint = path if path in ENDPOINTS else "/page" if path.startswith("/page/") else "other"
-        self.metrics.requests.labels(endpoint, str(self.status)).inc()
-        self.metrics.request_seconds.labels(endpoint).observe(seconds)
+        self.metrics.count_request(endpoint, self.status, seconds)
         if endpoint in _QUIET and self.status < 400:
             return
         fields: dict[str, Any] = {
