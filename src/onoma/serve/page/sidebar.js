@@ -7,7 +7,10 @@ const OTHER_SPANS = 4;
 const byId = (id) => document.getElementById(id);
 
 export class Sidebar {
-  /** actions: select(key), relabel(key, label), relabelByNumber, moveEdge(key, edge, step, byCharacter), remove, ... */
+  /**
+   * actions: select(key), close(), relabel(key, label), relabelByNumber(key, number), replace(key, span),
+   * moveEdge(key, edge, step, byCharacter), remove(key), page(step), chooseLabel(key)
+   */
   constructor(styleOf, actions) {
     this.styleOf = styleOf;
     this.actions = actions;
