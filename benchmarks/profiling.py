@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-LAUNCHES = ("cudaLaunchKernel", "cuLaunchKernel")  # and those with "Ex" and the like at the end
+LAUNCHES = ("cudaLaunchKernel", "cuLaunchKernel", "cudaGraphLaunch")  # and those with "Ex" and the like at the end
 WAITS = ("cudaStreamSynchronize", "cudaEventSynchronize", "cudaDeviceSynchronize", "cudaMemcpy")
 COPIES = ("cudaMemcpyAsync",)
 

@@ -5,12 +5,12 @@
 
 All read batches of sentences of similar length, tokenised before, and output proposals; the types are encoded once.
 Batches are read by several threads, as in a service: while one waits for the GPU, the others prepare. The bare encoder
-is that of the fused form: the same prepared weights, kernels, prefix, padding and copies, but nothing behind it.
-PUnifiedNER reads larger batches, of the size with which it is fastest.
+is that of the fused form: the same prepared weights, kernels, prefix, padding, copies and CUDA graphs, but nothing
+behind it. PUnifiedNER reads larger batches, of the size with which it is fastest.
 
-With --profile, the folder gets profile.json, with the time of each part of a batch, launches of kernels and waits per
-batch, the same without the kernel for packed attention, and the time of attention to texts by kernel; and a table of
-the profiler for each system.
+With --profile, the folder gets profile.json, with launches of kernels and waits per batch, times by number of threads
+and without CUDA graphs, the time of each part of a batch (without CUDA graphs), the same without the kernel for packed
+attention, and the time of attention to texts by kernel; and a table of the profiler for each system.
 """
 
 from __future__ import annotations
@@ -19,14 +19,16 @@ import argparse
 import json
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import torch
+from torch import Tensor
 
 import onoma.systems.suner.torch_runtime as suner_runtime
 from onoma.data import Inventory, load_corpus
@@ -48,6 +50,7 @@ BINDER, PUNIFIEDNER = "binder", "punifiedner"
 SUNER = (TWO_STAGE, FUSED, ONE_STAGE)
 GENERATOR_REPEATS = 3  # of PUnifiedNER, which is slow
 GENERATOR_TOKENS = 1 << 17  # of a batch of PUnifiedNER, with padding
+WARM_UPS = 2  # in which each batch occurs often enough for a CUDA graph of its shape
 
 Read = Callable[[Batch], Any]
 
@@ -102,15 +105,34 @@ def with_known_names(versions: Sequence[Corpus], runtime: Any) -> Corpus:
 def bare_encoder(runtime: Any) -> Read:
     """The encoder of a fused SUNER alone, on the texts as that reads them."""
 
+    def encode(ids: Tensor, mask: Tensor) -> tuple[Tensor]:
+        return (runtime.prepared.transformer.encode(ids, mask)[:, 0, 0].float(),)
+
     @torch.inference_mode()
     def read(batch: Batch) -> Any:
         prefixed = batch.with_prefix(runtime.prefix)
-        with runtime.launching:
-            ids, mask = runtime.copy((prefixed.ids, prefixed.mask))
-            fetched = runtime.fetch(runtime.prepared.transformer.encode(ids, mask)[:, 0, 0].float())
+        arrays, shapes = (prefixed.ids, prefixed.mask), runtime.rounded_shapes(runtime.prepared, prefixed)[:2]
+        fetched = runtime.run_captured("encoder", encode, arrays, shapes)
+        if fetched is None:
+            with runtime.launching:
+                fetched = runtime.fetch(*encode(*runtime.copy(arrays)))
         return fetched()
 
     return read
+
+
+@contextmanager
+def without_graphs(runtimes: Iterable[Any]) -> Iterator[None]:
+    """Use no CUDA graphs for inference."""
+    graphs = [runtime.graphs for runtime in runtimes]
+    enabled = [one.enabled for one in graphs]
+    try:
+        for one in graphs:
+            one.enabled = False
+        yield
+    finally:
+        for one, before in zip(graphs, enabled, strict=True):
+            one.enabled = before
 
 
 def system(runtime: Any, corpus: Corpus) -> Read:
@@ -136,7 +158,8 @@ def measure(systems: dict[str, Measured], threads: int) -> None:
     """Take the times; the systems alternate, so that slow moments of the machine affect all of them."""
     for one in systems.values():
         if not one.seconds:
-            one.run(threads)  # warm-up
+            for _ in range(WARM_UPS):
+                one.run(threads)
     while missing := [one for one in systems.values() if len(one.seconds) < one.repeats]:
         for one in missing:
             one.seconds.append(one.run(threads))
@@ -220,24 +243,26 @@ def head_size(transformer: Any) -> int:
     return int(transformer.words.shape[1]) // int(transformer.heads)
 
 
-def by_threads(systems: dict[str, Measured]) -> dict[str, dict[str, float]]:
-    """Milliseconds per batch by number of threads, and with cuDNN's kernel for attention."""
+def by_threads(systems: dict[str, Measured], runtimes: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """Milliseconds per batch by number of threads, and without CUDA graphs, then also with cuDNN's attention."""
     chosen = {name: systems[name] for name in (ENCODER, FUSED, TWO_STAGE)}
     found = {
         f"{threads} threads": {name: one.batch_ms(one.run(threads)) for name, one in chosen.items()}
         for threads in (1, 2, 3, 4)
     }
-    torch.backends.cuda.enable_cudnn_sdp(True)
-    for _ in range(2):  # the first one is a warm-up
-        found["3 threads with cuDNN"] = {name: one.batch_ms(one.run(3)) for name, one in chosen.items()}
-    torch.backends.cuda.enable_cudnn_sdp(False)
+    with without_graphs(runtimes.values()):
+        found["3 threads without graphs"] = {name: one.batch_ms(one.run(3)) for name, one in chosen.items()}
+        torch.backends.cuda.enable_cudnn_sdp(True)
+        for _ in range(2):  # the first one is a warm-up
+            found["3 threads with cuDNN"] = {name: one.batch_ms(one.run(3)) for name, one in chosen.items()}
+        torch.backends.cuda.enable_cudnn_sdp(False)
     return found
 
 
 def write_profile(folder: Path, systems: dict[str, Measured], runtimes: dict[str, Any]) -> None:
     """See the option --profile."""
     folder.mkdir(parents=True, exist_ok=True)
-    report: dict[str, Any] = {"batch_ms": by_threads(systems)}
+    report: dict[str, Any] = {"batch_ms": by_threads(systems, runtimes)}
     for name, one in systems.items():
         if name == PUNIFIEDNER:
             continue
@@ -245,13 +270,17 @@ def write_profile(folder: Path, systems: dict[str, Measured], runtimes: dict[str
         report[name]["batch_ms"] = one.batch_ms(statistics.median(one.seconds))  # as measured, without the profiler
         (folder / f"profile_{name}.txt").write_text(table, encoding="utf-8")
         if name in (TWO_STAGE, FUSED):
-            report[name]["parts_ms"] = times_of_parts(one.read, one.batches, parts_of(runtimes[name]))
+            report[name]["graphs"] = len(runtimes[name].graphs.graphs)
+            with without_graphs([runtimes[name]]):
+                report[name]["parts_ms"] = times_of_parts(one.read, one.batches, parts_of(runtimes[name]))
     fused = systems[FUSED]
+    report["budgets"] = [[*shapes[0], *most, *most.with_room()] for shapes, most in runtimes[FUSED].budgets.items()]
     prefix, transformer = len(runtimes[FUSED].prefix), runtimes[FUSED].prepared.transformer
     shapes = [(len(batch.ids), batch.ids.shape[1] + prefix) for batch in fused.batches]
     report["batches"] = [list(shape) for shape in shapes]
     report["attention_ms"] = attention_times(shapes, transformer.heads, head_size(transformer))
-    report["kernel"] = profile_kernel(fused, runtimes[FUSED])
+    with without_graphs([runtimes[FUSED]]):
+        report["kernel"] = profile_kernel(fused, runtimes[FUSED])
     with atomic_write(folder / "profile.json") as file:
         json.dump(report, file, indent=1)
     print(json.dumps(report, indent=1))

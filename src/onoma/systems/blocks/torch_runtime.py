@@ -26,7 +26,7 @@ from onoma.models.weights import load_model
 from onoma.systems.base import RuntimeSettings, refuse_examples
 from onoma.systems.blocks.encoders import max_positions
 from onoma.systems.blocks.inference import inference_dtype
-from onoma.systems.blocks.inference_graphs import Function, InferenceGraphs, Shape, unpack
+from onoma.systems.blocks.inference_graphs import Function, InferenceGraphs, Outputs, Shape, unpack
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -59,6 +59,7 @@ class LoadedTorchModel:
 
     def prepare(self) -> None:
         """Prepare weights that will not change any more; on GPUs, encoders then run without autocast."""
+        self.graphs = InferenceGraphs(self.device)
         if self.device.type == "cuda":
             for function in self.model.graphed_functions:
                 function.prepare(inference_dtype(self.device))
@@ -125,7 +126,7 @@ class LoadedTorchModel:
             padded[tuple(slice(length) for length in array.shape)] = array
         return buffer
 
-    def run_captured(
+    def captured(
         self,
         name: str,
         function: Function,
@@ -133,17 +134,24 @@ class LoadedTorchModel:
         shapes: Sequence[Shape],
         tensors: Sequence[Tensor] = (),
         variant: Hashable = None,
-    ) -> Callable[[], list[NDArray[Any]]] | None:
-        """Start a function of arrays, padded to shapes, and tensors as a CUDA graph; the result waits for its outputs.
+    ) -> Callable[[], Outputs | None]:
+        """A function of arrays, padded to shapes, and tensors as a CUDA graph; see `InferenceGraphs`.
 
-        None if there is no graph, because there are none on this device or too few batches had these shapes.
+        The result launches it, and returns None if there is no graph, because there are none on this device or too few
+        batches had these shapes. It must be called, and what reads its outputs must be launched, while `launching` is
+        held.
         """
         key = name, *shapes, *(one.shape for one in tensors)
         if not self.graphs.wants(key):
-            return None
+            return lambda: None
         packed = self._pack(arrays, shapes)
+        return lambda: self.graphs.run(key, variant, function, packed, shapes, tensors)
+
+    def run_captured(self, *arguments: Any, **named: Any) -> Callable[[], list[NDArray[Any]]] | None:
+        """Launch what `captured` returns for these arguments; the result waits for the outputs."""
+        launch = self.captured(*arguments, **named)
         with self.launching:
-            outputs = self.graphs.run(key, variant, function, packed, shapes, tensors)
+            outputs = launch()
             return None if outputs is None else self.fetch(*outputs)
 
     def fetch(self, *tensors: Tensor) -> Callable[[], list[NDArray[Any]]]:

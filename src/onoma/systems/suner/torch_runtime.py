@@ -119,7 +119,7 @@ class TorchSuner(TorchRuntime):
         self, model: SunerInference, batch: Batch, types: _Types
     ) -> tuple[Detected, NDArray[np.float32]]:
         """The fused form: candidates and margins (candidates, types), if possible by a single CUDA graph."""
-        shapes = self._rounded_shapes(model, batch)
+        shapes = self.rounded_shapes(model, batch)
         noted = self.budgets.get(shapes)
         if noted is not None and noted.spans <= MAX_SPANS:
             budget = noted.with_room()
@@ -148,7 +148,7 @@ class TorchSuner(TorchRuntime):
             return detected, np.zeros((0, len(types.query)), np.float32)
         return detected, self._match(model, batch, detected.spans, types)
 
-    def _rounded_shapes(self, model: SunerInference, batch: Batch) -> tuple[Shape, ...]:
+    def rounded_shapes(self, model: SunerInference, batch: Batch) -> tuple[Shape, ...]:
         """The shapes of the arrays of a batch, rounded up."""
         rows, words = round_up(len(batch.ids)), round_up(batch.first.shape[1], _WORD_STEP)
         tokens = min(round_up(batch.ids.shape[1]), len(model.transformer.places))
@@ -198,7 +198,7 @@ class TorchSuner(TorchRuntime):
         self, model: SunerInference, batch: Batch, lowest: float
     ) -> tuple[NDArray[Any], Integers, int] | None:
         """The same by a CUDA graph, if there is one; with the words of a window, from which places are counted."""
-        shapes = self._rounded_shapes(model, batch)
+        shapes = self.rounded_shapes(model, batch)
         find = partial(model.find_spans, _LIKELY_SPANS)
         fetched = self.run_captured("detection", find, _arrays(batch), shapes, variant=self.model.options)
         if fetched is None:
