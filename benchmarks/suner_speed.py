@@ -18,17 +18,12 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import torch
-from torch import Tensor
 
 import onoma.systems.suner.torch_runtime as suner_runtime
 from onoma.data import Inventory, load_corpus
@@ -42,7 +37,16 @@ from onoma.inputs.packing import PackedTexts, WindowedTexts
 from onoma.labels.parsing import parse_labels
 from onoma.systems.blocks.inference import kernel_works
 from papers import published_figure
-from profiling import Part, attention_times, profile_calls, times_of_parts
+from profiling import (
+    Measured,
+    Part,
+    Read,
+    attention_times,
+    bare_encoder,
+    profile_calls,
+    times_of_parts,
+    without_graphs,
+)
 from records import RESULTS, Record, command, commit_for, main_with_errors, write_records
 
 ENCODER, TWO_STAGE, FUSED, ONE_STAGE = "encoder", "suner", "suner-fused", "suner-one-stage"
@@ -51,36 +55,6 @@ SUNER = (TWO_STAGE, FUSED, ONE_STAGE)
 GENERATOR_REPEATS = 3  # of PUnifiedNER, which is slow
 GENERATOR_TOKENS = 1 << 17  # of a batch of PUnifiedNER, with padding
 WARM_UPS = 2  # in which each batch occurs often enough for a CUDA graph of its shape
-
-Read = Callable[[Batch], Any]
-
-
-@dataclass(slots=True)
-class Measured:
-    """What is measured: a function that reads batches, and the times of reading all of them."""
-
-    read: Read
-    batches: Sequence[Batch]
-    rounds: int  # times that a repeat reads the corpus
-    repeats: int
-    seconds: list[float] = field(default_factory=list)
-
-    def run(self, threads: int) -> float:
-        """How long it takes to read all batches."""
-        start = time.perf_counter()
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(self.read, list(self.batches) * self.rounds))
-        if torch.cuda.is_available():
-            torch.cuda.synchronize()
-        return time.perf_counter() - start
-
-    def batch_ms(self, seconds: float) -> float:
-        """Milliseconds per batch, if reading all of them takes so long."""
-        return 1e3 * seconds / (self.rounds * len(self.batches))
-
-    def speeds(self, sentences: int) -> list[float]:
-        """Sentences per second of each repeat."""
-        return [self.rounds * sentences / one for one in self.seconds]
 
 
 def batches_of(corpus: Corpus, runtime: Any, size: int, tokens: int) -> list[Batch]:
@@ -100,39 +74,6 @@ def versions_of(folder: Path) -> list[Corpus]:
 def with_known_names(versions: Sequence[Corpus], runtime: Any) -> Corpus:
     """The version of a corpus whose types a model was trained on."""
     return max(versions, key=lambda one: sum(name in runtime.config.types for name in one.labels))
-
-
-def bare_encoder(runtime: Any) -> Read:
-    """The encoder of a fused SUNER alone, on the texts as that reads them."""
-
-    def encode(ids: Tensor, mask: Tensor) -> tuple[Tensor]:
-        return (runtime.prepared.transformer.encode(ids, mask)[:, 0, 0].float(),)
-
-    @torch.inference_mode()
-    def read(batch: Batch) -> Any:
-        prefixed = batch.with_prefix(runtime.prefix)
-        arrays, shapes = (prefixed.ids, prefixed.mask), runtime.rounded_shapes(runtime.prepared, prefixed)[:2]
-        fetched = runtime.run_captured("encoder", encode, arrays, shapes)
-        if fetched is None:
-            with runtime.launching:
-                fetched = runtime.fetch(*encode(*runtime.copy(arrays)))
-        return fetched()
-
-    return read
-
-
-@contextmanager
-def without_graphs(runtimes: Iterable[Any]) -> Iterator[None]:
-    """Use no CUDA graphs for inference."""
-    graphs = [runtime.graphs for runtime in runtimes]
-    enabled = [one.enabled for one in graphs]
-    try:
-        for one in graphs:
-            one.enabled = False
-        yield
-    finally:
-        for one, before in zip(graphs, enabled, strict=True):
-            one.enabled = before
 
 
 def system(runtime: Any, corpus: Corpus) -> Read:
