@@ -126,6 +126,29 @@ def test_a_batch_with_more_candidates_than_its_budget_is_read_again(
     assert replays(runtime) == 4
 
 
+def test_a_batch_whose_overlaps_are_not_resolved_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    runtime, batch, rows = make_runtime(candidates="flat"), random_batch(COUNTS), type_rows()
+    expected = without_graphs(runtime, batch, rows)
+    monkeypatch.setattr("onoma.systems.suner.single_pass._ROUNDS", 1)
+    for _ in range(5):
+        assert proposed(runtime.propose(batch, rows, 0.0)) == pytest.approx(expected, abs=1e-5)
+    assert replays(runtime) > 0
+
+
+@pytest.mark.parametrize("form", ["fused", "two-stage"])
+def test_if_capturing_fails_batches_are_read_without_graphs(form: str, caplog: pytest.LogCaptureFixture) -> None:
+    class Failing(SimulatedGraphs):
+        def _capture(self, *_: Any) -> Any:
+            raise RuntimeError("out of memory")
+
+    runtime, batch, rows = make_runtime(form=form), random_batch(COUNTS), type_rows()
+    runtime.graphs = Failing()
+    expected = without_graphs(runtime, batch, rows)
+    for _ in range(6):
+        assert proposed(runtime.propose(batch, rows, 0.0)) == pytest.approx(expected, abs=1e-5)
+    assert [one.levelname for one in caplog.records] == ["WARNING"]
+
+
 def test_windows_with_very_many_likely_spans_are_not_compared_on_the_device() -> None:
     runtime, rows = make_runtime(detection_threshold=0.0, candidates="nested"), type_rows()
     batch = random_batch([[1] * 20])  # 90 spans
