@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from onoma.decoding import Proposals
 from onoma.inputs.batches import Batch
 from onoma.models.config import ModelConfig
+from onoma.systems.blocks.inference_graphs import CAPTURE_AFTER
 from onoma.systems.suner.candidates import choose_candidates
 from onoma.systems.suner.inference import SunerInference
 from onoma.systems.suner.marking import Candidates
@@ -110,20 +111,37 @@ def test_windows_and_types_are_sorted_out() -> None:
     assert len(runtime.graphs.graphs) == 2  # for up to 8 and up to 16 types
 
 
-@pytest.mark.parametrize("budget", [Budget(1, 1000), Budget(MAX_SPANS, 1), Budget(0, 0)])
+@pytest.mark.parametrize("budget", [Budget(1, 1000), Budget(MAX_SPANS, 1), Budget(1, 1)])
 @pytest.mark.parametrize("identity", ["shared", "numbered", "paired"])
 def test_a_batch_with_more_candidates_than_its_budget_is_read_again(
     budget: Budget, identity: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runtime, batch, rows = make_runtime(marker_identity=identity), random_batch(COUNTS), type_rows()
     expected = without_graphs(runtime, batch, rows)
-    (shapes, noted), *_ = runtime.budgets.items()
-    monkeypatch.setattr(Budget, "with_room", lambda self: Budget(max(self.spans, 1), max(self.candidates, 1)))
+    ((shapes, noted),) = runtime.budgets.items()
+    monkeypatch.setattr(Budget, "with_room", lambda self: self)
+    for _ in range(CAPTURE_AFTER - 1):
+        runtime.propose(batch, rows, 0.0)
     runtime.budgets[shapes] = budget
-    for _ in range(6):
+    for _ in range(3):
         assert proposed(runtime.propose(batch, rows, 0.0)) == pytest.approx(expected, abs=1e-5)
     assert runtime.budgets[shapes] == noted.union(budget)
-    assert replays(runtime) == 4
+    assert isinstance(runtime.graphs, SimulatedGraphs)
+    assert (runtime.graphs.captured, runtime.graphs.replayed) == (2, 3)  # the first one was not enough
+
+
+@pytest.mark.parametrize("identity", ["shared", "numbered", "paired"])
+@pytest.mark.parametrize(("more", "most"), [(0, 64), (50, 64), (1, 2), (50, 2)])
+def test_markers_that_are_not_used_change_nothing(
+    more: int, most: int, identity: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runtime, rows = make_runtime(marker_identity=identity, candidates="any", max_candidates=most), type_rows()
+    batch = random_batch([[1, 2]] * 7 + [[1] * 7])  # as many as a graph has; the last one has the most candidates
+    expected = without_graphs(runtime, batch, rows)
+    monkeypatch.setattr(Budget, "with_room", lambda self: Budget(self.spans, self.candidates + more))
+    for _ in range(CAPTURE_AFTER + 1):
+        assert proposed(runtime.propose(batch, rows, 0.0)) == pytest.approx(expected, abs=1e-5)
+    assert replays(runtime) == 2
 
 
 def test_a_batch_whose_overlaps_are_not_resolved_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
