@@ -1,20 +1,91 @@
-"""Where the time of a runtime goes: parts of its work, kernels, launches, and how often the CPU waits for the GPU."""
+"""Where the time of a runtime goes: parts of its work, kernels, launches, and how often the CPU waits for the GPU.
+
+Needs nothing but PyTorch.
+"""
 
 from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
-LAUNCHES = ("cudaLaunchKernel", "cuLaunchKernel")  # and those with "Ex" and the like at the end
+LAUNCHES = ("cudaLaunchKernel", "cuLaunchKernel", "cudaGraphLaunch")  # and those with "Ex" and the like at the end
 WAITS = ("cudaStreamSynchronize", "cudaEventSynchronize", "cudaDeviceSynchronize", "cudaMemcpy")
 COPIES = ("cudaMemcpyAsync",)
+
+
+Read = Callable[[Any], Any]
+"""Reads a batch."""
+
+
+@dataclass(slots=True)
+class Measured:
+    """What is measured: a function that reads batches, and the times of reading all of them."""
+
+    read: Read
+    batches: Sequence[Any]
+    rounds: int  # times that a repeat reads the corpus
+    repeats: int
+    seconds: list[float] = field(default_factory=list)
+
+    def run(self, threads: int) -> float:
+        """How long it takes to read all batches."""
+        start = time.perf_counter()
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(self.read, list(self.batches) * self.rounds))
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        return time.perf_counter() - start
+
+    def batch_ms(self, seconds: float) -> float:
+        """Milliseconds per batch, if reading all of them takes so long."""
+        return 1e3 * seconds / (self.rounds * len(self.batches))
+
+    def speeds(self, sentences: int) -> list[float]:
+        """Sentences per second of each repeat."""
+        return [self.rounds * sentences / one for one in self.seconds]
+
+
+def bare_encoder(runtime: Any) -> Read:
+    """The encoder of a fused SUNER alone, on the texts as that reads them."""
+
+    def encode(ids: Tensor, mask: Tensor) -> tuple[Tensor]:
+        return (runtime.prepared.transformer.encode(ids, mask)[:, 0, 0].float(),)
+
+    @torch.inference_mode()
+    def read(batch: Any) -> Any:
+        prefixed = batch.with_prefix(runtime.prefix)
+        arrays, shapes = (prefixed.ids, prefixed.mask), runtime.rounded_shapes(runtime.prepared, prefixed)[:2]
+        fetched = runtime.run_captured("encoder", encode, arrays, shapes)
+        if fetched is None:
+            with runtime.launching:
+                fetched = runtime.fetch(*encode(*runtime.copy(arrays)))
+        return fetched()
+
+    return read
+
+
+@contextmanager
+def without_graphs(runtimes: Iterable[Any]) -> Iterator[None]:
+    """Use no CUDA graphs for inference."""
+    graphs = [runtime.graphs for runtime in runtimes]
+    enabled = [one.enabled for one in graphs]
+    try:
+        for one in graphs:
+            one.enabled = False
+        yield
+    finally:
+        for one, before in zip(graphs, enabled, strict=True):
+            one.enabled = before
 
 
 class Part(NamedTuple):
@@ -111,15 +182,15 @@ def attention_times(shapes: Sequence[tuple[int, int]], heads: int, size: int, re
         for backend in (SDPBackend.EFFICIENT_ATTENTION, SDPBackend.CUDNN_ATTENTION):
             try:
                 with sdpa_kernel(backend):
-                    times[backend.name] = [_event_ms(attend, 1), _event_ms(attend, repeats)]
+                    times[backend.name] = [event_ms(attend, 1), event_ms(attend, repeats)]
             except RuntimeError as error:
                 times[backend.name] = str(error).splitlines()[0]
-        times["default"] = [_event_ms(attend, 1), _event_ms(attend, repeats)]
+        times["default"] = [event_ms(attend, 1), event_ms(attend, repeats)]
         found[f"{texts}x{tokens}"] = times
     return found
 
 
-def _event_ms(call: Callable[[], Any], repeats: int) -> float:
+def event_ms(call: Callable[[], Any], repeats: int) -> float:
     torch.cuda.synchronize()
     make_event: Any = torch.cuda.Event
     events = [make_event(enable_timing=True) for _ in range(2)]

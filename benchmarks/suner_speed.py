@@ -5,12 +5,12 @@
 
 All read batches of sentences of similar length, tokenised before, and output proposals; the types are encoded once.
 Batches are read by several threads, as in a service: while one waits for the GPU, the others prepare. The bare encoder
-is that of the fused form: the same prepared weights, kernels, prefix, padding and copies, but nothing behind it.
-PUnifiedNER reads larger batches, of the size with which it is fastest.
+is that of the fused form: the same prepared weights, kernels, prefix, padding, copies and CUDA graphs, but nothing
+behind it. PUnifiedNER reads larger batches, of the size with which it is fastest.
 
-With --profile, the folder gets profile.json, with the time of each part of a batch, launches of kernels and waits per
-batch, the same without the kernel for packed attention, and the time of attention to texts by kernel; and a table of
-the profiler for each system.
+With --profile, the folder gets profile.json, with launches of kernels and waits per batch, times by number of threads
+and without CUDA graphs, the time of each part of a batch (without CUDA graphs), the same without the kernel for packed
+attention, and the time of attention to texts by kernel; and a table of the profiler for each system.
 """
 
 from __future__ import annotations
@@ -18,10 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -40,7 +37,16 @@ from onoma.inputs.packing import PackedTexts, WindowedTexts
 from onoma.labels.parsing import parse_labels
 from onoma.systems.blocks.inference import kernel_works
 from papers import published_figure
-from profiling import Part, attention_times, profile_calls, times_of_parts
+from profiling import (
+    Measured,
+    Part,
+    Read,
+    attention_times,
+    bare_encoder,
+    profile_calls,
+    times_of_parts,
+    without_graphs,
+)
 from records import RESULTS, Record, command, commit_for, main_with_errors, write_records
 
 ENCODER, TWO_STAGE, FUSED, ONE_STAGE = "encoder", "suner", "suner-fused", "suner-one-stage"
@@ -48,36 +54,7 @@ BINDER, PUNIFIEDNER = "binder", "punifiedner"
 SUNER = (TWO_STAGE, FUSED, ONE_STAGE)
 GENERATOR_REPEATS = 3  # of PUnifiedNER, which is slow
 GENERATOR_TOKENS = 1 << 17  # of a batch of PUnifiedNER, with padding
-
-Read = Callable[[Batch], Any]
-
-
-@dataclass(slots=True)
-class Measured:
-    """What is measured: a function that reads batches, and the times of reading all of them."""
-
-    read: Read
-    batches: Sequence[Batch]
-    rounds: int  # times that a repeat reads the corpus
-    repeats: int
-    seconds: list[float] = field(default_factory=list)
-
-    def run(self, threads: int) -> float:
-        """How long it takes to read all batches."""
-        start = time.perf_counter()
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(self.read, list(self.batches) * self.rounds))
-        if torch.cuda.is_available():
-            torch.cuda.synchronize()
-        return time.perf_counter() - start
-
-    def batch_ms(self, seconds: float) -> float:
-        """Milliseconds per batch, if reading all of them takes so long."""
-        return 1e3 * seconds / (self.rounds * len(self.batches))
-
-    def speeds(self, sentences: int) -> list[float]:
-        """Sentences per second of each repeat."""
-        return [self.rounds * sentences / one for one in self.seconds]
+WARM_UPS = 2  # in which each batch occurs often enough for a CUDA graph of its shape
 
 
 def batches_of(corpus: Corpus, runtime: Any, size: int, tokens: int) -> list[Batch]:
@@ -97,20 +74,6 @@ def versions_of(folder: Path) -> list[Corpus]:
 def with_known_names(versions: Sequence[Corpus], runtime: Any) -> Corpus:
     """The version of a corpus whose types a model was trained on."""
     return max(versions, key=lambda one: sum(name in runtime.config.types for name in one.labels))
-
-
-def bare_encoder(runtime: Any) -> Read:
-    """The encoder of a fused SUNER alone, on the texts as that reads them."""
-
-    @torch.inference_mode()
-    def read(batch: Batch) -> Any:
-        prefixed = batch.with_prefix(runtime.prefix)
-        with runtime.launching:
-            ids, mask = runtime.copy((prefixed.ids, prefixed.mask))
-            fetched = runtime.fetch(runtime.prepared.transformer.encode(ids, mask)[:, 0, 0].float())
-        return fetched()
-
-    return read
 
 
 def system(runtime: Any, corpus: Corpus) -> Read:
@@ -136,7 +99,8 @@ def measure(systems: dict[str, Measured], threads: int) -> None:
     """Take the times; the systems alternate, so that slow moments of the machine affect all of them."""
     for one in systems.values():
         if not one.seconds:
-            one.run(threads)  # warm-up
+            for _ in range(WARM_UPS):
+                one.run(threads)
     while missing := [one for one in systems.values() if len(one.seconds) < one.repeats]:
         for one in missing:
             one.seconds.append(one.run(threads))
@@ -220,24 +184,26 @@ def head_size(transformer: Any) -> int:
     return int(transformer.words.shape[1]) // int(transformer.heads)
 
 
-def by_threads(systems: dict[str, Measured]) -> dict[str, dict[str, float]]:
-    """Milliseconds per batch by number of threads, and with cuDNN's kernel for attention."""
+def by_threads(systems: dict[str, Measured], runtimes: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """Milliseconds per batch by number of threads, and without CUDA graphs, then also with cuDNN's attention."""
     chosen = {name: systems[name] for name in (ENCODER, FUSED, TWO_STAGE)}
     found = {
         f"{threads} threads": {name: one.batch_ms(one.run(threads)) for name, one in chosen.items()}
         for threads in (1, 2, 3, 4)
     }
-    torch.backends.cuda.enable_cudnn_sdp(True)
-    for _ in range(2):  # the first one is a warm-up
-        found["3 threads with cuDNN"] = {name: one.batch_ms(one.run(3)) for name, one in chosen.items()}
-    torch.backends.cuda.enable_cudnn_sdp(False)
+    with without_graphs(runtimes.values()):
+        found["3 threads without graphs"] = {name: one.batch_ms(one.run(3)) for name, one in chosen.items()}
+        torch.backends.cuda.enable_cudnn_sdp(True)
+        for _ in range(2):  # the first one is a warm-up
+            found["3 threads with cuDNN"] = {name: one.batch_ms(one.run(3)) for name, one in chosen.items()}
+        torch.backends.cuda.enable_cudnn_sdp(False)
     return found
 
 
 def write_profile(folder: Path, systems: dict[str, Measured], runtimes: dict[str, Any]) -> None:
     """See the option --profile."""
     folder.mkdir(parents=True, exist_ok=True)
-    report: dict[str, Any] = {"batch_ms": by_threads(systems)}
+    report: dict[str, Any] = {"batch_ms": by_threads(systems, runtimes)}
     for name, one in systems.items():
         if name == PUNIFIEDNER:
             continue
@@ -245,13 +211,17 @@ def write_profile(folder: Path, systems: dict[str, Measured], runtimes: dict[str
         report[name]["batch_ms"] = one.batch_ms(statistics.median(one.seconds))  # as measured, without the profiler
         (folder / f"profile_{name}.txt").write_text(table, encoding="utf-8")
         if name in (TWO_STAGE, FUSED):
-            report[name]["parts_ms"] = times_of_parts(one.read, one.batches, parts_of(runtimes[name]))
+            report[name]["graphs"] = len(runtimes[name].graphs.graphs)
+            with without_graphs([runtimes[name]]):
+                report[name]["parts_ms"] = times_of_parts(one.read, one.batches, parts_of(runtimes[name]))
     fused = systems[FUSED]
+    report["budgets"] = [[*shapes[0], *most, *most.with_room()] for shapes, most in runtimes[FUSED].budgets.items()]
     prefix, transformer = len(runtimes[FUSED].prefix), runtimes[FUSED].prepared.transformer
     shapes = [(len(batch.ids), batch.ids.shape[1] + prefix) for batch in fused.batches]
     report["batches"] = [list(shape) for shape in shapes]
     report["attention_ms"] = attention_times(shapes, transformer.heads, head_size(transformer))
-    report["kernel"] = profile_kernel(fused, runtimes[FUSED])
+    with without_graphs([runtimes[FUSED]]):
+        report["kernel"] = profile_kernel(fused, runtimes[FUSED])
     with atomic_write(folder / "profile.json") as file:
         json.dump(report, file, indent=1)
     print(json.dumps(report, indent=1))

@@ -14,6 +14,7 @@ from onoma.models.config import ModelConfig
 from onoma.systems.binder.model import Binder, TypeVectors
 from onoma.systems.binder.options import BinderOptions
 from onoma.systems.binder.torch_runtime import TorchBinder
+from simulated_graphs import SimulatedGraphs
 from tiny_batches import batch_of, random_tokens
 
 TYPES = 3
@@ -77,6 +78,19 @@ def test_proposals_are_the_spans_that_reach_the_floor(options: dict[str, Any], b
     expected = slow_proposals(runtime, batch, rows, 0.4)
     assert 0 < len(expected) < sum(min(4, n - start) for n in WORDS for start in range(n)) * TYPES
     assert proposed(runtime, batch, rows, 0.4) == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("inference", ["span", "joint"])
+def test_proposals_of_graphs_are_the_same(inference: str, batch: Batch, rows: np.ndarray) -> None:
+    runtime = make_runtime(inference=inference)
+    graphs = runtime.graphs = SimulatedGraphs()
+    parts = batch, batch.take(np.array([1])), batch.take(np.array([2, 0]))
+    expected = [proposed(runtime, one, rows, 0.4) for one in parts]
+    runtime.model.encode.prepare(torch.float32)
+    for _ in range(4):
+        for one, own in zip(parts, expected, strict=True):
+            assert proposed(runtime, one, rows, 0.4) == pytest.approx(own, abs=1e-5)
+    assert graphs.replayed > 4
 
 
 def test_without_a_floor_every_span_is_proposed(batch: Batch, rows: np.ndarray) -> None:

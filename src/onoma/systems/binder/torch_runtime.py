@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -27,6 +27,7 @@ from onoma.systems.binder.options import PROTOTYPES_FILE, BinderOptions
 from onoma.systems.binder.prototypes import Instance
 from onoma.systems.binder.rows import breadth_column, with_offset
 from onoma.systems.binder.teaching import SpanParts, teach_rows
+from onoma.systems.blocks.inference_graphs import Outputs, round_up
 from onoma.systems.blocks.torch_runtime import TorchRuntime
 
 _TYPES_AT_ONCE = 256
@@ -181,8 +182,13 @@ class TorchBinder(TorchRuntime):
         return Proposals(window, first, first + width, kind, score.numpy())
 
     def _margins(self, batch: Batch, query: NDArray[np.float32]) -> Tensor:
+        captured = self._captured_states(batch)
+        with self.launching:
+            states, words = self._states(batch, captured())
+            return self._match(batch, states, words, query)
+
+    def _match(self, batch: Batch, states: list[Tensor], words: Tensor, query: NDArray[np.float32]) -> Tensor:
         model, types = self.model, self._to_device(query)
-        states, words = self._states(batch)
         if model.options.inference == "joint":
             text = model.text_vectors(*states)
             sims = model.similarities(text, types.vectors, model.options.max_width, types.numbers)
@@ -192,14 +198,28 @@ class TorchBinder(TorchRuntime):
         span, anchor = model.span_similarities(left, right, keys, types.numbers)
         return span_margins(span, anchor - types.offset, words)
 
-    def _states(self, batch: Batch) -> tuple[list[Tensor], Tensor]:
-        """The states at the starts and ends of [CLS] and the words, and the number of words of each window."""
+    def _states(self, batch: Batch, captured: Outputs | None = None) -> tuple[list[Tensor], Tensor]:
+        """The states at the starts and ends of [CLS] and the words, and the number of words of each window.
+
+        With `captured` outputs of `_captured_states`, the encoder is not run.
+        """
         windows, length = batch.first.shape
-        places = np.zeros((2, windows, 1 + length), np.int64)  # [CLS], then the words
-        places[:, :, 1:] = batch.first, batch.last
-        ids, mask, words, first, last = self.copy((batch.ids, batch.mask, batch.words, *places))
+        if captured is not None:
+            (words,) = self.copy((batch.words,))
+            return [states[:windows, : 1 + length] for states in captured], words
+        ids, mask, first, last, words = self.copy((*_arrays(batch), batch.words))
         with self.autocast():
             return self.model.states(ids, mask, first, last), words
+
+    def _captured_states(self, batch: Batch) -> Callable[[], Outputs | None]:
+        """The same states, of padded windows, by a CUDA graph; see `captured`."""
+        encoder = self.model.encode.prepared
+        if encoder is None:  # an encoder of another family, which may wait for the GPU
+            return lambda: None
+        rows, words = round_up(len(batch.ids)), round_up(1 + batch.first.shape[1])
+        tokens = min(round_up(batch.ids.shape[1]), len(encoder.places))
+        shapes = (rows, tokens), (rows, tokens), (rows, words), (rows, words)
+        return self.captured("states", lambda *inputs: tuple(self.model.states(*inputs)), _arrays(batch), shapes)
 
     def _to_device(self, query: NDArray[np.float32]) -> _DeviceQuery:
         """The types as the model needs them; those of the previous batch are kept."""
@@ -211,3 +231,10 @@ class TorchBinder(TorchRuntime):
             keys = self.model.span_keys(vectors.span, self.model.options.max_width)
             types = self._last_query = _DeviceQuery(query, vectors, keys, offset, numbers)
         return types
+
+
+def _arrays(batch: Batch) -> tuple[NDArray[np.int64], ...]:
+    """Token ids, mask, and the first and last tokens of [CLS] and the words."""
+    places = np.zeros((2, len(batch.first), 1 + batch.first.shape[1]), np.int64)  # [CLS] is token 0
+    places[:, :, 1:] = batch.first, batch.last
+    return batch.ids, batch.mask, *places

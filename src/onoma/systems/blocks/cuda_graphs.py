@@ -38,6 +38,9 @@ class GraphedFunction:
     while another pass through the same weights waits for its gradients.
     """
 
+    prepared: Any = None
+    """The weights for calls without gradients, if they are prepared."""
+
     def __init__(self, module: nn.Module, function: Callable[..., Tensor]) -> None:
         self.module, self.function = module, function
         self.reset(enabled=False)

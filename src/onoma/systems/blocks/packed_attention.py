@@ -17,19 +17,20 @@ size), in one layer, to the mixed values of the packed tokens (tokens, heads, si
 
 
 class PackedTokens(NamedTuple):
-    """Tokens of some texts, one text after the other."""
+    """Tokens of some texts, one text after the other; those behind the last edge are ignored."""
 
     positions: Tensor  # (tokens,)
     texts: Tensor  # (texts with tokens,): which of the encoded texts
-    edges: Tensor  # (texts with tokens + 1,): the first token of each, and at the end the number of tokens
-    most: int  # tokens of a text
+    edges: Tensor  # (texts with tokens + 1,): the first token of each, and the end of the last one's
+    most: int  # tokens of a text at most; one more if some are ignored
 
 
 def padded_attention(tokens: PackedTokens, mask: Tensor, bias_of: Bias) -> PackedAttention:
     """Attention of tokens that are padded for it, and only for it."""
     counts, number = tokens.edges.diff(), len(tokens.positions)
-    text = torch.repeat_interleave(counts, output_size=number)
-    place = torch.arange(number, device=text.device) - tokens.edges[text]
+    order = torch.arange(number, device=counts.device)
+    text = (torch.searchsorted(tokens.edges, order, right=True) - 1).clamp(max=len(counts) - 1)
+    place = (order - tokens.edges[text]).clamp(max=tokens.most - 1)  # ignored tokens are put where none is
     positions = mask.new_zeros((len(counts), tokens.most))
     positions[text, place] = tokens.positions
     exists = torch.arange(tokens.most, device=text.device) < counts[:, None]

@@ -15,6 +15,7 @@ from torch import Tensor
 from onoma.systems.blocks.packed_attention import PackedAttention, PackedTokens
 
 _QUERIES, _KEYS = 16, 64  # that are read at once
+_WARPS = 4
 
 
 @triton.jit
@@ -92,7 +93,7 @@ def _attend(
 
 
 def kernel_attention(tokens: PackedTokens, mask: Tensor, distances: Tensor | None) -> PackedAttention:
-    """The same as `padded_attention`, for texts that are padded at their end.
+    """The same as `padded_attention`, for texts that are padded at their end; the values of ignored tokens are random.
 
     `distances` is the bias of distances from -(positions - 1) to positions - 1 (heads, distances), if there is one.
     """
@@ -122,7 +123,7 @@ def kernel_attention(tokens: PackedTokens, mask: Tensor, distances: Tensor | Non
                 QUERIES=_QUERIES,
                 KEYS=_KEYS,
                 BIASED=distances is not None,
-                num_warps=4,
+                num_warps=_WARPS,
                 num_stages=2,
             )
         return mixed

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -25,6 +26,7 @@ from onoma.models.weights import load_model
 from onoma.systems.base import RuntimeSettings, refuse_examples
 from onoma.systems.blocks.encoders import max_positions
 from onoma.systems.blocks.inference import inference_dtype
+from onoma.systems.blocks.inference_graphs import Function, InferenceGraphs, Outputs, Shape, unpack
 from onoma.systems.options import reads_word_shapes
 
 T = TypeVar("T")
@@ -47,6 +49,8 @@ class LoadedTorchModel:
         self.launching = ForkSafeLock()
         """Held while the work of a batch is passed to the GPU: else the work of two threads would be mixed, both would
         wait for all of it, and the GPU would wait for both."""
+        self.graphs = InferenceGraphs(torch.device("cpu"))
+        """Off until the weights are prepared."""
 
     @classmethod
     def load(cls, folder: ModelFolder, settings: RuntimeSettings) -> Self:
@@ -59,6 +63,7 @@ class LoadedTorchModel:
 
     def prepare(self) -> None:
         """Prepare weights that will not change any more; on GPUs, encoders then run without autocast."""
+        self.graphs = InferenceGraphs(self.device)
         if self.device.type == "cuda":
             for function in self.model.graphed_functions:
                 function.prepare(inference_dtype(self.device))
@@ -109,11 +114,49 @@ class LoadedTorchModel:
 
     def copy(self, arrays: Sequence[NDArray[np.int64]]) -> list[Tensor]:
         """Arrays on the device, by a single copy, because each copy has a fixed cost. Nothing waits for it."""
-        sizes = [array.size for array in arrays]
+        shapes = [array.shape for array in arrays]
+        return unpack(self._pack(arrays, shapes).to(self.device, non_blocking=True), shapes)
+
+    def _pack(self, arrays: Sequence[NDArray[np.int64]], shapes: Sequence[Shape]) -> Tensor:
+        """Arrays in a buffer that the GPU can read, each with zeros behind its rows and columns up to a shape."""
+        sizes = [math.prod(shape) for shape in shapes]
         buffer = torch.empty(sum(sizes), dtype=torch.int64, pin_memory=self.device.type == "cuda")
-        np.concatenate([array.ravel() for array in arrays], out=buffer.numpy())
-        parts = torch.split(buffer.to(self.device, non_blocking=True), sizes)
-        return [part.view(array.shape) for part, array in zip(parts, arrays, strict=True)]
+        values, end = buffer.numpy(), 0
+        for array, shape, size in zip(arrays, shapes, sizes, strict=True):
+            start, end = end, end + size
+            padded = values[start:end].reshape(shape)
+            if array.shape != shape:
+                padded[...] = 0
+            padded[tuple(slice(length) for length in array.shape)] = array
+        return buffer
+
+    def captured(
+        self,
+        name: str,
+        function: Function,
+        arrays: Sequence[NDArray[np.int64]],
+        shapes: Sequence[Shape],
+        tensors: Sequence[Tensor] = (),
+        variant: Hashable = None,
+    ) -> Callable[[], Outputs | None]:
+        """A function of arrays, padded to shapes, and tensors as a CUDA graph; see `InferenceGraphs`.
+
+        The result launches it, and returns None if there is no graph, because there are none on this device or too few
+        batches had these shapes. It must be called, and what reads its outputs must be launched, while `launching` is
+        held.
+        """
+        key = name, *shapes, *(one.shape for one in tensors)
+        if not self.graphs.wants(key):
+            return lambda: None
+        packed = self._pack(arrays, shapes)
+        return lambda: self.graphs.run(key, variant, function, packed, shapes, tensors)
+
+    def run_captured(self, *arguments: Any, **named: Any) -> Callable[[], list[NDArray[Any]]] | None:
+        """Launch what `captured` returns for these arguments; the result waits for the outputs."""
+        launch = self.captured(*arguments, **named)
+        with self.launching:
+            outputs = launch()
+            return None if outputs is None else self.fetch(*outputs)
 
     def fetch(self, *tensors: Tensor) -> Callable[[], list[NDArray[Any]]]:
         """Start to copy tensors from the device; the result waits for them, not for what is passed to the GPU later."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import torch
@@ -12,7 +13,7 @@ from onoma.systems.blocks.inference import EncodedTexts, InferenceTransformer
 from onoma.systems.blocks.packed_attention import PackedTokens
 from onoma.systems.blocks.transformer import Transformer
 from onoma.systems.suner.marking import OPENING
-from onoma.systems.suner.model import NO_SPAN, SpanDetector, Suner, at_tokens, spans_of
+from onoma.systems.suner.model import NO_SPAN, Marks, SpanDetector, Suner, at_tokens, spans_of
 
 _ALIGNMENT = 8  # products are slow if a size is not a multiple of it
 
@@ -28,6 +29,8 @@ class SunerInference:
             self.detection_transformer = InferenceTransformer(Transformer(model.detection_encoder), dtype)
         if model.options.form != "one-stage":
             self.detector = DetectorInference(model.detector, dtype)
+            self.marker_vectors = model.marker_vectors().detach().to(dtype)
+        self.span_vectors = deepcopy(model.span_vectors).to(dtype).eval()
 
     def encode(self, ids: Tensor, mask: Tensor) -> EncodedTexts:
         """Texts as the detector, or the one-stage form, reads them; in the fused form with what markers need."""
@@ -44,9 +47,32 @@ class SunerInference:
 
     def mark(self, texts: EncodedTexts, tokens: PackedTokens, roles: Tensor) -> Tensor:
         """The states of markers alone (markers, hidden), against the texts: exactly those of a pass over both."""
-        vectors = self.model.marker_vectors().to(self.dtype)
-        own = vectors[(roles - OPENING) % len(vectors)]
+        own = self.marker_vectors[(roles - OPENING) % len(self.marker_vectors)]
         return self.transformer.run_packed(self.transformer.embed(own, tokens.positions), tokens, texts)
+
+    def match_markers(self, opening: Tensor, closing: Tensor, first: Tensor, last: Tensor, types: Tensor) -> Tensor:
+        """The margins (candidates, types) from the states of markers and of the tokens of spans."""
+        sim, nothing = self.model.match_markers(opening, closing, first, last, types, self.span_vectors)
+        return sim - nothing[:, None]
+
+    def match_marked(self, ids: Tensor, positions: Tensor, roles: Tensor, *marks_and_types: Tensor) -> tuple[Tensor]:
+        """The same by a pass over text and markers; `marks_and_types` are the parts of `Marks`, and types."""
+        return self._match(self.encode_marked(ids, positions, roles), *marks_and_types)
+
+    def match_unmarked(self, ids: Tensor, mask: Tensor, *marks_and_types: Tensor) -> tuple[Tensor]:
+        """The same by a pass over text alone, for models without markers."""
+        return self._match(self.transformer.encode(ids, mask), *marks_and_types)
+
+    def _match(self, states: Tensor, *marks_and_types: Tensor) -> tuple[Tensor]:
+        *marks, types = marks_and_types
+        sim, nothing = self.model.match(states, Marks(*marks), types, self.span_vectors)
+        return (sim - nothing[:, None],)
+
+    def find_spans(
+        self, number: int, ids: Tensor, mask: Tensor, first: Tensor, last: Tensor, words: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """The most likely spans of each window; see `best_spans`."""
+        return best_spans(self.detect(self.encode(ids, mask).states, first, last, words), number)
 
     def encode_marked(self, ids: Tensor, positions: Tensor, roles: Tensor) -> Tensor:
         """The states of text and markers in one pass over both."""

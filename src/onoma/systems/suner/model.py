@@ -335,21 +335,29 @@ class Suner(nn.Module):
 
     # --- matching
 
-    def match(self, states: Tensor, marks: Marks, types: Tensor) -> tuple[Tensor, Tensor]:
+    def match(
+        self, states: Tensor, marks: Marks, types: Tensor, prepared: BiaffineVectors | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Equation 12: cos(r_i, e_k) / τ (candidates, types), and the threshold for it (candidates,)."""
         window, opening, closing, first, last = marks
         begin, end = states[window, first], states[window, last]
         if not self.options.markers:
-            return self._similarities(self.span_vectors(begin, end), types)
-        return self.match_markers(states[window, opening], states[window, closing], begin, end, types)
+            return self._similarities((prepared or self.span_vectors)(begin, end), types)
+        return self.match_markers(states[window, opening], states[window, closing], begin, end, types, prepared)
 
     def match_markers(
-        self, opening: Tensor, closing: Tensor, first: Tensor, last: Tensor, types: Tensor
+        self,
+        opening: Tensor,
+        closing: Tensor,
+        first: Tensor,
+        last: Tensor,
+        types: Tensor,
+        prepared: BiaffineVectors | None = None,
     ) -> tuple[Tensor, Tensor]:
         """The same from the states of markers and of the first and last tokens of spans (candidates, hidden)."""
         if self.options.spans == "both":
             opening, closing = opening + first, closing + last
-        return self._similarities(self.span_vectors(opening, closing), types)
+        return self._similarities((prepared or self.span_vectors)(opening, closing), types)
 
     def match_all(
         self, states: Tensor, first: Tensor, last: Tensor, words: Tensor, types: Tensor

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Self
+from functools import partial
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -20,16 +22,27 @@ from onoma.labels.type_cache import TypeCache
 from onoma.models.config import ModelConfig
 from onoma.systems.base import margin_of
 from onoma.systems.blocks.inference import EncodedTexts, inference_dtype
+from onoma.systems.blocks.inference_graphs import InferenceGraphs, Shape, round_up
 from onoma.systems.blocks.packed_attention import PackedTokens
 from onoma.systems.blocks.torch_runtime import TorchRuntime
 from onoma.systems.suner.candidates import Detected, choose_candidates, detection_logit, known_prefix, proposals
 from onoma.systems.suner.inference import SunerInference, best_spans
-from onoma.systems.suner.marking import Candidates, mark, pack_markers, pair_numbers
-from onoma.systems.suner.model import Marks, Suner
+from onoma.systems.suner.marking import Candidates, Integers, mark, pack_markers, pair_numbers
+from onoma.systems.suner.model import Suner
+from onoma.systems.suner.single_pass import MAX_SPANS, Budget, SinglePass, read_result
 
 _TYPES_AT_ONCE = 256
 _MAX_SPAN_VALUES = 1 << 26  # of the vectors of all spans that are computed at once in the one-stage form
 _LIKELY_SPANS = 32  # of a window that are looked at; all windows are looked at again if one has more
+_WORD_STEP = 16  # numbers of words are rounded up to multiples of it, and those of tokens of a smaller one
+
+
+class _Types(NamedTuple):
+    """The types of a query."""
+
+    query: NDArray[np.float32]
+    rows: Tensor  # on the device
+    padded: Tensor  # the same with zeros behind them, for CUDA graphs
 
 
 class TorchSuner(TorchRuntime):
@@ -43,11 +56,13 @@ class TorchSuner(TorchRuntime):
         super().__init__(model, config, tokenizer, cache)
         self.prefix: list[int] = []
         self.prepared: SunerInference | None = None
-        self._last_query: tuple[NDArray[np.float32], Tensor] | None = None
+        self.budgets: dict[Any, Budget] = {}
+        """The most spans and candidates that batches of a shape had so far."""
+        self._last_query: _Types | None = None
 
     def prepare(self) -> None:
         """Prepare weights that will not change any more."""
-        self.prepared = self._prepare()
+        self.prepared, self.graphs = self._prepare(), InferenceGraphs(self.device)
 
     def _prepare(self) -> SunerInference:
         """The model for inference with the present weights."""
@@ -82,68 +97,139 @@ class TorchSuner(TorchRuntime):
         model, types = self.prepared or self._prepare(), self._to_device(query)
         prefixed = batch.with_prefix(self.prefix)
         if self.model.options.form == "one-stage":
-            return self._propose_all(model, prefixed, types, floor)
-        detected, texts = self._detect(model, prefixed, self.model.options.detection_threshold)
-        if not len(detected.logit):
-            return Proposals.concatenate([])
-        with self.launching:
-            if self.model.options.form == "fused":
-                sim, nothing = self._match_markers(model, prefixed, detected.spans, texts, types)
-            else:  # the classifier of the two-stage form never reads the prefix
-                sim, nothing = self._match(model, batch, detected.spans, types)
-            fetched = self.fetch(sim - nothing[:, None])
-        (margin,) = fetched()
+            return self._propose_all(model, prefixed, types.rows, floor)
+        detected, margin = (
+            self._match_at_once(model, prefixed, types)
+            if self.model.options.form == "fused"
+            else self._match_after_detection(model, batch, prefixed, types)
+        )
         margin += np.float32(self.model.options.detection_weight) * detected.logit[:, None]
         return proposals(detected.spans, margin, floor, self.config)
 
-    def _to_device(self, query: NDArray[np.float32]) -> Tensor:
+    def _to_device(self, query: NDArray[np.float32]) -> _Types:
         """The types on the device; those of the previous batch are kept."""
         last = self._last_query
-        if last is None or last[0] is not query:
-            last = self._last_query = query, torch.as_tensor(query, device=self.device)
-        return last[1]
+        if last is None or last.query is not query:
+            rows = torch.as_tensor(query, device=self.device)
+            padded = F.pad(rows, (0, 0, 0, round_up(len(rows)) - len(rows)))
+            last = self._last_query = _Types(query, rows, padded)
+        return last
+
+    def _match_at_once(
+        self, model: SunerInference, batch: Batch, types: _Types
+    ) -> tuple[Detected, NDArray[np.float32]]:
+        """The fused form: candidates and margins (candidates, types), if possible by a single CUDA graph."""
+        shapes = self.rounded_shapes(model, batch)
+        noted = self.budgets.get(shapes)
+        if noted is not None and noted.spans <= MAX_SPANS:
+            budget = noted.with_room()
+            run = SinglePass(model, budget)
+            variant = budget, self.model.options
+            fetched = self.run_captured("fused", run, _arrays(batch), shapes, (types.padded,), variant)
+            found = None if fetched is None else read_result(fetched()[0], budget, len(types.query))
+            if found is not None:
+                return found
+        lowest = detection_logit(self.model.options.detection_threshold)
+        values, places, texts = self._find(model, batch, lowest)
+        detected, number = self._choose(values, places, batch.first.shape[1], lowest)
+        self.budgets[shapes] = number if noted is None else number.union(noted)
+        if not len(detected.logit):
+            return detected, np.zeros((0, len(types.query)), np.float32)
+        with self.launching:
+            fetched = self.fetch(self._match_markers(model, batch, detected.spans, texts, types.rows))
+        return detected, fetched()[0]
+
+    def _match_after_detection(
+        self, model: SunerInference, batch: Batch, prefixed: Batch, types: _Types
+    ) -> tuple[Detected, NDArray[np.float32]]:
+        """The same in the two-stage form, whose classifier never reads the prefix."""
+        detected = self._detect(model, prefixed, self.model.options.detection_threshold)
+        if not len(detected.logit):
+            return detected, np.zeros((0, len(types.query)), np.float32)
+        return detected, self._match(model, batch, detected.spans, types)
+
+    def rounded_shapes(self, model: SunerInference, batch: Batch) -> tuple[Shape, ...]:
+        """The shapes of the arrays of a batch, rounded up."""
+        rows, words = round_up(len(batch.ids)), round_up(batch.first.shape[1], _WORD_STEP)
+        tokens = min(round_up(batch.ids.shape[1]), len(model.transformer.places))
+        return (rows, tokens), (rows, tokens), (rows, words), (rows, words), (rows,)
 
     @torch.inference_mode()
     def detect(self, batch: Batch, threshold: float) -> Detected:
         """The candidates of each window, of any type."""
         self.eval()
-        return self._detect(self.prepared or self._prepare(), batch.with_prefix(self.prefix), threshold)[0]
+        return self._detect(self.prepared or self._prepare(), batch.with_prefix(self.prefix), threshold)
 
-    def _detect(self, model: SunerInference, batch: Batch, threshold: float) -> tuple[Detected, EncodedTexts]:
-        lowest, length = detection_logit(threshold), batch.first.shape[1]
+    def _detect(self, model: SunerInference, batch: Batch, threshold: float) -> Detected:
+        lowest = detection_logit(threshold)
+        captured = self._find_captured(model, batch, lowest)
+        if captured is None:
+            captured = *self._find(model, batch, lowest)[:2], batch.first.shape[1]
+        return self._choose(*captured, lowest)[0]
+
+    def _choose(
+        self, values: NDArray[np.float32], places: Integers, length: int, lowest: float
+    ) -> tuple[Detected, Budget]:
+        """The candidates among the best spans, and how many likely spans and candidates there are.
+
+        A place is that of the first word times `length`, plus that of the last one.
+        """
+        window, rank = np.nonzero(values >= lowest)
+        order = np.lexsort((places[window, rank], window))
+        window, rank = window[order], rank[order]
+        found = Candidates(window, *np.divmod(places[window, rank], max(1, length)))
+        detected = choose_candidates(found, values[window, rank], self.model.options)
+        most = int(np.bincount(window).max(initial=0))
+        return detected, Budget(most, len(detected.logit))
+
+    def _find(self, model: SunerInference, batch: Batch, lowest: float) -> tuple[NDArray[Any], Integers, EncodedTexts]:
+        """The logits of the best spans of each window, with all that reach `lowest`; their places; and the texts."""
         with self.launching:
-            ids, mask, first, last, words = self.copy((batch.ids, batch.mask, batch.first, batch.last, batch.words))
+            ids, mask, first, last, words = self.copy(_arrays(batch))
             texts = model.encode(ids, mask)
             logits = model.detect(texts.states, first, last, words)  # (windows, words · words)
             fetched = self.fetch(*best_spans(logits, _LIKELY_SPANS))
         values, places = fetched()
         while values.shape[1] < logits.shape[1] and (values[:, -1] >= lowest).any():
             values, places = self.fetch(*best_spans(logits, 8 * values.shape[1]))()
-        window, rank = np.nonzero(values >= lowest)
-        order = np.lexsort((places[window, rank], window))
-        window, rank = window[order], rank[order]
-        found = Candidates(window, *np.divmod(places[window, rank], max(1, length)))
-        return choose_candidates(found, values[window, rank], self.model.options), texts
+        return values, places, texts
 
-    def _match(self, model: SunerInference, batch: Batch, spans: Candidates, types: Tensor) -> tuple[Tensor, Tensor]:
-        """Similarities of candidates, by a pass over text and markers."""
+    def _find_captured(
+        self, model: SunerInference, batch: Batch, lowest: float
+    ) -> tuple[NDArray[Any], Integers, int] | None:
+        """The same by a CUDA graph, if there is one; with the words of a window, from which places are counted."""
+        shapes = self.rounded_shapes(model, batch)
+        find = partial(model.find_spans, _LIKELY_SPANS)
+        fetched = self.run_captured("detection", find, _arrays(batch), shapes, variant=self.model.options)
+        if fetched is None:
+            return None
+        values, places = fetched()
+        return None if (values[:, -1] >= lowest).any() else (values, places, shapes[2][1])
+
+    def _match(self, model: SunerInference, batch: Batch, spans: Candidates, types: _Types) -> NDArray[np.float32]:
+        """Margins of candidates, by a pass over text and markers."""
         options = self.model.options
         kept, window = np.unique(spans.window, return_inverse=True)  # windows without candidates are not read
         batch, spans = batch.take(kept), spans._replace(window=window.astype(np.int64))
         marked = mark(batch, spans, tied=options.tied_positions, numbers=pair_numbers(spans, options))
         marks = spans.window, marked.opening, marked.closing, *spans.tokens(batch)
-        if options.markers:
-            ids, positions, roles, *rest = self.copy((marked.ids, marked.positions, marked.roles, *marks))
-            states = model.encode_marked(ids, positions, roles)
-        else:
-            ids, mask, *rest = self.copy((batch.ids, batch.mask, *marks))
-            states = model.transformer.encode(ids, mask)
-        with self.autocast():
-            return self.model.match(states, Marks(*rest), types)
+        read = (marked.ids, marked.positions, marked.roles) if options.markers else (batch.ids, batch.mask)
+        match = model.match_marked if options.markers else model.match_unmarked
+        rows, tokens = round_up(len(batch.ids)), round_up(read[0].shape[1])
+        if not options.markers:
+            tokens = min(tokens, len(model.transformer.places))
+        shapes = *((rows, tokens) for _ in read), *((round_up(len(spans.window), 32),) for _ in marks)
+        arrays = *read, *marks
+        fetched = self.run_captured("classification", match, arrays, shapes, (types.padded,), options)
+        if fetched is None:
+            with self.launching:
+                fetched = self.fetch(*match(*self.copy(arrays), types.rows))
+        (margin,) = fetched()
+        return np.asarray(margin[: len(spans.window), : len(types.query)])
 
     def _match_markers(
         self, model: SunerInference, batch: Batch, spans: Candidates, texts: EncodedTexts, types: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    ) -> Tensor:
         """The same by a pass of markers alone, against the encoded texts."""
         markers = pack_markers(spans, *spans.tokens(batch), self.model.options)
         inside = np.repeat(spans.window, 2) * batch.ids.shape[1] + markers.positions  # of all tokens of the batch
@@ -151,8 +237,7 @@ class TorchSuner(TorchRuntime):
         packed = PackedTokens(positions, windows, edges, int(np.diff(markers.edges).max()))
         states = model.mark(texts, packed, roles)
         inner = texts.states.flatten(0, 1)[tokens]
-        with self.autocast():
-            return self.model.match_markers(states[0::2], states[1::2], inner[0::2], inner[1::2], types)
+        return model.match_markers(states[0::2], states[1::2], inner[0::2], inner[1::2], types)
 
     def _propose_all(self, prepared: SunerInference, batch: Batch, types: Tensor, floor: float) -> Proposals:
         """The one-stage form: every span is a candidate. Windows are read in parts, to bound memory."""
@@ -173,6 +258,10 @@ class TorchSuner(TorchRuntime):
             window, begin, end = spans[row].T.cpu().numpy()
             found.append(Proposals(window + start, begin, end, kind.cpu().numpy(), score.float().cpu().numpy()))
         return Proposals.concatenate(found)
+
+
+def _arrays(batch: Batch) -> tuple[Integers, ...]:
+    return batch.ids, batch.mask, batch.first, batch.last, batch.words
 
 
 class DetectorRuntime(TorchRuntime):
