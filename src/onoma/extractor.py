@@ -57,7 +57,7 @@ def load(
         name_or_folder: None for the embedded model.
         backend: "onnx" (without PyTorch), "torch", or "auto": onnx if the model has it.
         device: for torch, such as "cpu" or "cuda"; None for a GPU if there is one.
-        threads: for onnx; None for all physical cores.
+        threads: for onnx; None for one per physical core, within the CPU quota of a container.
         cache_dir: a folder for encoded types, so that other processes need not encode them again.
         style: the name of a corpus whose annotation to follow, for models that were trained with such names.
 

@@ -49,7 +49,7 @@ class RuntimeSettings:
 
     backend: Literal["onnx", "torch"]
     device: str | None = None  # for torch
-    threads: int | None = None  # for onnx; None: one per physical core
+    threads: int | None = None  # for onnx; None: one per usable core
     cache_dir: Path | None = None  # for encoded types
 
 

@@ -1,0 +1,69 @@
+"""How many cores this process may use: those of the machine, of its affinity mask, and of its container's CPU quota."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+_CPU_FOLDER = Path("/sys/devices/system/cpu")
+_CGROUP_FOLDER = Path("/sys/fs/cgroup")
+_OWN_CGROUPS = Path("/proc/self/cgroup")
+
+
+def usable_cores() -> int:
+    """The threads with which arithmetic is fastest: one per physical core, and no more than the CPU quota allows.
+
+    A quota of 1.5 cores counts as two, because one thread would leave a third of it unused.
+    """
+    return math.ceil(min(physical_cores(), cpu_quota()))
+
+
+def physical_cores() -> int:
+    """The number of physical cores that this process may use: hyper-threads of a core share its arithmetic units."""
+    try:
+        allowed = os.sched_getaffinity(0)
+    except AttributeError:  # not Linux
+        return os.cpu_count() or 1
+    try:
+        return len({(_CPU_FOLDER / f"cpu{cpu}/topology/thread_siblings_list").read_text() for cpu in allowed})
+    except OSError:  # a Linux without this folder
+        return len(allowed)
+
+
+def cpu_quota() -> float:
+    """The cores' worth of time that control groups allow this process, as containers set them; infinity: no limit."""
+    return min(map(_quota, _control_groups()), default=math.inf)
+
+
+def _control_groups() -> Iterator[Path]:
+    """The folders of the control groups that this process belongs to, and of those above them.
+
+    Inside a container, the group that the process itself sees may lie outside of what is mounted; then the mounted
+    root is that of the container.
+    """
+    try:
+        lines = _OWN_CGROUPS.read_text(encoding="utf-8").splitlines()
+    except OSError:  # not Linux
+        return
+    for line in lines:  # 4:cpu,cpuacct:/a/b in version 1, 0::/a/b in version 2
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        roots = (_CGROUP_FOLDER / controllers, _CGROUP_FOLDER / "cpu") if controllers else (_CGROUP_FOLDER,)
+        own = PurePosixPath(path.lstrip("/"))
+        yield from (root / folder for root in roots for folder in (own, *own.parents))
+
+
+def _quota(group: Path) -> float:
+    """The cores' worth of time of one control group; infinity if it has no limit."""
+    try:
+        if (group / "cpu.max").exists():  # version 2: "150000 100000", or "max 100000"
+            quota, period = (group / "cpu.max").read_text().split()
+        else:
+            quota, period = ((group / f"cpu.cfs_{name}_us").read_text() for name in ("quota", "period"))
+        return int(quota) / int(period) if quota != "max" and int(quota) > 0 and int(period) > 0 else math.inf
+    except (OSError, ValueError):  # no such group, or in another form
+        return math.inf
