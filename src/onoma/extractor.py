@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -30,6 +30,7 @@ from onoma.labels.examples import Examples, ExampleSet, MarkedText
 from onoma.labels.parsing import Labels, Threshold, Thresholds, parse_labels, resolve_thresholds
 from onoma.labels.routing import ScriptRouter
 from onoma.labels.translation import LabelTranslator
+from onoma.labels.type_cache import Latest
 from onoma.locks import ForkSafeLock
 from onoma.models.config import CONFIG_FILE, ModelConfig
 from onoma.models.folder import ONNX_FILE, ModelFolder, RoutedFolder, open_folder, open_single
@@ -155,6 +156,7 @@ class LoadedModel:
     folder: ModelFolder
     runtime: Runtime
     translator: LabelTranslator
+    latest: Latest[Question] = field(default_factory=Latest, init=False, compare=False)
 
     def ask(
         self,
@@ -163,6 +165,12 @@ class LoadedModel:
         examples: Sequence[Sequence[MarkedText]] = (),
     ) -> Question:
         """Prepare a question, once for any number of texts; `examples` are those of each type."""
+        key = tuple(types), dict(threshold) if isinstance(threshold, Mapping) else threshold, examples
+        return self.latest.get(key, lambda: self._prepare(types, threshold, examples))
+
+    def _prepare(
+        self, types: Sequence[EntityType], threshold: Threshold | None, examples: Sequence[Sequence[MarkedText]]
+    ) -> Question:
         config, translated = self.runtime.config, self.translator.translate(types)
         tuned = dict(config.thresholds)  # by names in the language of the model or in that of the user
         for asked, own in zip(types, translated, strict=True):

@@ -32,6 +32,8 @@ Translations = Mapping[str, Sequence[str]]
 TRANSLATIONS_FILE = "labels.json"
 MOST_NAMES = 5
 """Names that a warning shows."""
+MAX_WARNED = 10_000
+"""Names that are remembered, so that each of them is in one warning only."""
 logger = logging.getLogger(__name__)
 
 
@@ -71,6 +73,8 @@ class LabelTranslator:
     def _warn(self, names: Sequence[str]) -> None:
         """Say once that labels have no translation."""
         new = [name for name in names if name not in self.warned]
+        if len(self.warned) > MAX_WARNED:
+            self.warned.clear()
         self.warned.update(new)
         if new and self._translations:
             shown = ", ".join(map(repr, new[:MOST_NAMES])) + f" and {len(new) - MOST_NAMES} more" * (
