@@ -72,3 +72,17 @@ def test_no_more_threads_than_the_quota_allows(
 def test_a_machine_without_control_groups(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(processors, "_OWN_CGROUPS", tmp_path / "none")
     assert cpu_quota() == math.inf
+
+
+def test_the_peak_memory_counts_what_was_used_before(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    before = processors.peak_memory()
+    block = bytearray(b"x") * 100_000_000
+    del block
+    after = processors.peak_memory()
+    assert before is not None
+    assert after is not None
+    assert after > 100
+    monkeypatch.setattr(processors, "_OWN_STATUS", tmp_path / "none")  # as on systems without /proc
+    elsewhere = processors.peak_memory()
+    assert elsewhere is not None
+    assert elsewhere > 100

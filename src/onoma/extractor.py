@@ -384,6 +384,10 @@ class Extractor:
             open_single(self.folder, action)  # raises an error that names the models
         return self._models[0].get()
 
+    def model_for(self, text: str) -> LoadedModel:
+        """The model that reads a text, as a whole or most of it."""
+        return self._models[0 if self._router is None else self._router.route(text)].get()
+
     @property
     def styles(self) -> tuple[str, ...]:
         """The corpora whose annotation style the model can follow; most models have none."""

@@ -1,15 +1,17 @@
-"""How many cores this process may use: those of the machine, of its affinity mask, and of its container's CPU quota."""
+"""What this process may use and has used: cores within its affinity mask and its container's CPU quota, and memory."""
 
 from __future__ import annotations
 
 import math
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 _CPU_FOLDER = Path("/sys/devices/system/cpu")
 _CGROUP_FOLDER = Path("/sys/fs/cgroup")
 _OWN_CGROUPS = Path("/proc/self/cgroup")
+_OWN_STATUS = Path("/proc/self/status")
 
 
 def usable_cores() -> int:
@@ -67,3 +69,17 @@ def _quota(group: Path) -> float:
         return int(quota) / int(period) if quota != "max" and int(quota) > 0 and int(period) > 0 else math.inf
     except (OSError, ValueError):  # no such group, or in another form
         return math.inf
+
+
+def peak_memory() -> float | None:
+    """The largest resident set of this process so far, in megabytes; None where the system does not tell."""
+    try:  # first, because getrusage also counts the memory of the process that started this one
+        lines = _OWN_STATUS.read_text(encoding="utf-8").splitlines()
+        return next(int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith("VmHWM"))
+    except (OSError, StopIteration):
+        pass
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e6
