@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ def corpus(name: str, *types: str, size: int = 9) -> Corpus:
 
 
 @pytest.fixture
-def stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> peers.Peer:
+def stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[peers.Peer]:
     """A peer that answers at once."""
     folder = tmp_path / "worker"
     folder.mkdir()
@@ -93,8 +94,24 @@ def test_a_peer_that_ends_is_reported_with_its_last_words(stand_in: peers.Peer) 
     stand_in.process.kill()
     stand_in.process.wait()
     stand_in.log.write_text("first\nno such encoder\n", "utf-8")
-    with pytest.raises((OnomaError, BrokenPipeError), match="no such encoder|Broken pipe"):
+    with pytest.raises(OnomaError, match="no such encoder"):
         stand_in.read(["text"], ["person"], 1)
+
+
+def test_a_peer_that_fails_in_a_turn_is_left_out(stand_in: peers.Peer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peers, "PAUSE", 0.0)
+    question = peers.prepare(stand_in, ["person"], ["text"])
+    assert list(peers.take_turns([stand_in], {("gliner", 1): question}, 2)) == [("gliner", 1)]
+    stand_in.process.kill()
+    assert peers.take_turns([stand_in], {("gliner", 1): question}, 2) == {}
+
+
+def test_a_peer_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "peer_worker.py").write_text("import time\ntime.sleep(60)\n", "utf-8")
+    monkeypatch.setattr(peers, "__file__", str(tmp_path / "peers.py"))
+    monkeypatch.setattr(peers, "MAX_ANSWER", 0.5)
+    with pytest.raises(OnomaError, match="spacy ended"):
+        peers.Peer.start("spacy", Path(sys.executable), {"threads": 1}, tmp_path / "log")
 
 
 def test_a_package_that_does_not_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,12 +144,8 @@ def test_ratios_are_those_of_the_same_turn() -> None:
 
 def test_every_peer_has_packages() -> None:
     assert set(peer_worker.PEERS) == {*peers.PACKAGES, peers.OURS}
-    assert all(
-        one.startswith(("torch==2.13.0", "torch==2.13.0"))
-        for p in peers.PACKAGES.values()
-        for one in p
-        if "torch" in one
-    )
+    needed = {one for packages in peers.PACKAGES.values() for one in packages if one.startswith("torch")}
+    assert needed == {"torch==2.13.0"}  # an unpinned one brings gigabytes along
 
 
 def test_a_whole_run_with_a_stand_in(
