@@ -39,7 +39,7 @@ NOT_RESTORED = (
 )
 """The error of systems that cannot restore exported models."""
 
-MANY_PROPOSALS = 100_000
+MANY_PROPOSALS = 2_000
 """Proposals of a batch from which on those that are not needed are left out."""
 
 

@@ -1,8 +1,9 @@
 """BINDER's matching in numpy, for the runtime without PyTorch (the same as `Binder.similarities` and `margins`).
 
 The similarity of a span and a type is (l_i·e_k + r_j·e_k + d_w·e_k) / |l_i + r_j + d_w|: three numbers of the type and
-one length of the span. Words at which no sufficiently similar span can start are excluded first, by an upper bound, so
-that few spans are computed, and a thousand types cost little more than a few.
+one length of the span. Words at which no sufficiently similar span can start are excluded first, by an upper bound,
+then those at which no short one can start, or no long one, by closer bounds. So few spans are computed, and a thousand
+types cost little more than a few.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ IMPOSSIBLE = np.float32(-1e34)
 
 _ANY_MARGIN = 1e30  # instead of infinity, because 0 · infinity is NaN
 _SLACK = np.float32(1e-3)  # bounds and similarities are summed in different orders, with different rounding
-_STARTS_AT_ONCE = 1 << 13  # their spans stay in a core's cache
+_STARTS_AT_ONCE = 1 << 14  # what is computed for them stays in a core's cache
+_SHORT = 2  # words; longer spans have a bound of their own, because l + r + d has another length
 
 
 class Parts(NamedTuple):
@@ -58,9 +60,11 @@ def match(parts: Parts, counts: Integers, threshold: Floats, floor: float) -> Pr
     numbers = np.flatnonzero(counts)  # windows without words have no spans
     parts = parts.narrow(counts.max(initial=0))
     words = _Words.of(parts, counts[numbers], threshold[numbers], min(max(floor, -_ANY_MARGIN), _ANY_MARGIN))
-    starts = words.possible_starts()
-    sections = (starts[i : i + _STARTS_AT_ONCE] for i in range(0, len(starts), _STARTS_AT_ONCE))
-    found = Proposals.concatenate(words.spans(section) for section in sections)
+    starts, groups = words.possible_starts(), words.width_groups()
+    sections = [starts[i : i + _STARTS_AT_ONCE] for i in range(0, len(starts), _STARTS_AT_ONCE)]
+    found = Proposals.concatenate(
+        words.spans(words.likely(section, group), group) for section in sections for group in groups
+    )
     return found._replace(window=numbers[found.window])
 
 
@@ -99,21 +103,54 @@ class _Words(NamedTuple):
             np.greater_equal(left[words] + most, least * shortest[words], out=possible[words])
         return np.flatnonzero(possible)
 
-    def spans(self, starts: Integers) -> Proposals:
-        """The spans that start there and have a sufficient margin."""
-        types, widths = self.parts.types_widths.shape
-        word, kind = np.divmod(starts, types)
+    def width_groups(self) -> list[_WidthGroup]:
+        """Short and long spans."""
+        widths, words = len(self.parts.widths), len(self.window)
+        groups = []
+        for begin, end in ((0, min(_SHORT, widths)), (_SHORT, widths)):
+            if begin < end and words:
+                right = self.parts.types_right
+                most = right[:, begin : begin + words].copy()
+                for width in range(begin + 1, end):
+                    np.maximum(most, right[:, width : width + words], out=most)
+                most += self.parts.types_widths[:, begin:end].max(1, keepdims=True) + _SLACK
+                groups.append(_WidthGroup(begin, end, most, np.fmax.reduce(self.inverse[:, begin:end], axis=1)))
+        return groups
+
+    def likely(self, starts: Integers, group: _WidthGroup) -> Integers:
+        """Those of the starts where spans of a group of widths may be sufficiently similar, by an upper bound."""
+        word, kind = np.divmod(starts, len(self.parts.types_widths))
+        wanted = self.threshold[self.window[word], kind] + self.floor
+        inverse = group.inverse[word]  # NaN where there are no such spans
+        best = (self.parts.left_types.ravel()[starts] + group.most[kind, word]) * inverse
+        return starts[(best >= wanted) | ((wanted <= 0) & (inverse > 0))]  # as above, there may be no bound
+
+    def spans(self, starts: Integers, group: _WidthGroup) -> Proposals:
+        """The spans of a group of widths that start there and have a sufficient margin."""
+        widths = slice(group.begin, group.end)
+        word, kind = np.divmod(starts, len(self.parts.types_widths))
         window = self.window[word]
         right = self.parts.types_right
-        margin = sliding_window_view(right.ravel(), widths)[kind * right.shape[1] + word]  # (starts, widths)
+        margin = sliding_window_view(right.ravel(), group.end - group.begin)[
+            kind * right.shape[1] + word + group.begin
+        ]  # (starts, widths)
         margin += self.parts.left_types.ravel()[starts, None]
-        margin += self.parts.types_widths[kind]
-        margin *= self.inverse[word]
+        margin += self.parts.types_widths[kind, widths]
+        margin *= self.inverse[word, widths]
         margin -= self.threshold[window, kind, None]
         found = np.flatnonzero(margin >= self.floor)
-        row, width = np.divmod(found, widths)
+        row, width = np.divmod(found, group.end - group.begin)
         first = (word - self.begins[window])[row]
-        return Proposals(window[row], first, first + width, kind[row], margin.ravel()[found])
+        return Proposals(window[row], first, first + group.begin + width, kind[row], margin.ravel()[found])
+
+
+class _WidthGroup(NamedTuple):
+    """Some widths, from `begin` up to `end`."""
+
+    begin: int
+    end: int
+    most: Floats  # e·r + e·d of a span that starts at a word, at most (types, words)
+    inverse: Floats  # of the shortest of these spans, NaN if there is none (words,)
 
 
 def _lengths(parts: Parts) -> Floats:
