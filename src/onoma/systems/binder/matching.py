@@ -8,6 +8,7 @@ so that few spans are computed, and a thousand types cost little more than a few
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ IMPOSSIBLE = np.float32(-1e34)
 _ANY_MARGIN = 1e30  # instead of infinity, because 0 · infinity is NaN
 _SLACK = np.float32(1e-3)  # bounds and similarities are summed in different orders, with different rounding
 _STARTS_AT_ONCE = 1 << 14  # what is computed for them stays in a core's cache
-_SHORT = 2  # words; longer spans have a bound of their own, because l + r + d has another length
+_WIDTH_EDGES = (0, 1, 3)  # spans of 1, of 2 and 3, and of more words have bounds of their own: |l + r + d| differs
 
 
 class Parts(NamedTuple):
@@ -85,10 +86,10 @@ class _Words(NamedTuple):
         return cls(parts, right, ends - counts, window, threshold, np.float32(floor), inverse)
 
     def proposals(self) -> Iterator[Proposals]:
-        """The spans with a sufficient margin: first the short ones, then the long ones."""
+        """The spans with a sufficient margin, from short to long ones."""
         widths = len(self.parts.widths)
-        for begin, end in ((0, min(_SHORT, widths)), (_SHORT, widths)):
-            if begin < end and self.parts.left_types.size:
+        for begin, end in pairwise([*(edge for edge in _WIDTH_EDGES if edge < widths), widths]):
+            if self.parts.left_types.size:
                 starts = self.possible_starts(begin, end)
                 for first in range(0, len(starts), _STARTS_AT_ONCE):
                     yield self.spans(starts[first : first + _STARTS_AT_ONCE], begin, end)
