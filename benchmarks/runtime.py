@@ -16,47 +16,17 @@ import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
-from itertools import product
 from pathlib import Path
 
 from onoma.evaluation.runs import open_corpus
+from onoma.evaluation.speed import bare_encoder, sample_labels
 from onoma.extractor import load
-from onoma.inputs.batches import Batch, bucket_by_length
-from onoma.inputs.packing import PackedTexts, WindowedTexts
 from onoma.models.export import export
 from onoma.models.folder import open_single
-from onoma.models.weights import load_model
-from onoma.onnx.encoder import TOKENS, encoder_states
-from onoma.onnx.runtime import MAX_BATCH_TOKENS
-from onoma.onnx.session import OnnxSession, WorkerThreads
-from onoma.onnx.writer import GraphWriter
-from onoma.systems.base import Runtime
 from records import RESULTS, Record, command, commit_for, main_with_errors, write_records
 from start import start_up_seconds
 
 TURNS = 7
-KINDS = (
-    *("person", "city", "company", "river", "drug", "disease", "gene", "film", "song", "book", "ship", "award", "law"),
-    *("plant", "animal", "dish", "tool", "vehicle", "machine", "school", "team", "sport", "event", "building", "road"),
-)
-WORDS = (
-    *("", "old", "new", "rare", "common", "public", "private", "local", "foreign", "famous", "small", "large", "fast"),
-    *("military", "medical", "legal", "royal", "rural", "urban", "coastal", "northern", "southern", "modern", "early"),
-    *(
-        "late",
-        "national",
-        "regional",
-        "digital",
-        "electric",
-        "wooden",
-        "religious",
-        "scientific",
-        "musical",
-        "tropical",
-    ),
-    *("industrial", "political", "financial", "historic", "fictional", "award-winning"),
-)
-LABELS = [f"{word} {kind}".strip() for word, kind in product(WORDS, KINDS)]
 TEXT = "Ines Duarte flew from Lisbon to Oslo."
 
 
@@ -66,7 +36,7 @@ def main() -> None:
     parser.add_argument("model", type=Path, help="folder of a model saved by PyTorch")
     parser.add_argument("--corpus", required=True, help="corpus to read, such as data/conll2003 (its test split)")
     parser.add_argument("--limit", type=int, default=2000, help="sentences")
-    parser.add_argument("--threads", type=int, help="by default one per physical core")
+    parser.add_argument("--threads", type=int, help="by default one per usable core")
     parser.add_argument("--name", help="the model's name in the records, by default that of its encoder")
     parser.add_argument("--output", type=Path, default=RESULTS / "runtime.json")
     arguments = parser.parse_args()
@@ -90,12 +60,12 @@ def main() -> None:
 def measure(source: Path, folder: Path, texts: list[str], threads: int | None) -> dict[str, float]:
     """All figures by name."""
     model = load(export(source, folder / "model", int8=True), "onnx", threads=threads)
-    encoder, workers = bare_encoder(source, folder / "encoder.onnx"), WorkerThreads(threads)
-    batches = make_batches(texts, model.runtime)
     known = model.runtime.labels
-    questions = {"all_types": sorted(known)} if known else {"5_types": LABELS[:5], "1000_types": LABELS}
+    questions = (
+        {"all_types": sorted(known)} if known else {"5_types": sample_labels(5), "1000_types": sample_labels(1000)}
+    )
     work: dict[str, Callable[[], object]] = {
-        "encoder": lambda: list(workers.map(partial(read, encoder), batches)),
+        "encoder": bare_encoder(model, texts, folder),
         **{name: partial(model.extract, texts, labels) for name, labels in questions.items()},
     }
     seconds = dict.fromkeys(work, float("inf"))
@@ -112,28 +82,6 @@ def measure(source: Path, folder: Path, texts: list[str], threads: int | None) -
         **{f"{name}_against_5": seconds[name] / seconds[first] for name in others},
         "start_s": start_up_seconds(TEXT, "--labels", min(known or ["person"]), model=folder / "model"),
     }
-
-
-def bare_encoder(source: Path, path: Path) -> OnnxSession:
-    """The text encoder alone, in int8."""
-    graph = GraphWriter(int8=True)
-    model = load_model(open_single(source, "measure"), "cpu")
-    graph.save(path, TOKENS, {"states": encoder_states(graph, model.text_encoder)})
-    return OnnxSession(path)
-
-
-def make_batches(texts: list[str], runtime: Runtime) -> list[Batch]:
-    """All texts as small batches of similar length."""
-    config = runtime.config
-    windowed = WindowedTexts.cut(PackedTexts.pack(texts), runtime.tokenizer, config.max_tokens, config.overlap)
-    lengths = windowed.lengths()
-    rows = bucket_by_length(lengths, len(lengths), MAX_BATCH_TOKENS, workers=runtime.workers)
-    return [windowed.batch(part, runtime.tokenizer) for part in rows]
-
-
-def read(encoder: OnnxSession, batch: Batch) -> object:
-    """Run the encoder on a batch."""
-    return encoder.run(["states"], ids=batch.ids, mask=batch.mask)
 
 
 if __name__ == "__main__":

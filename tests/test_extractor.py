@@ -4,9 +4,10 @@ import json
 import shutil
 import subprocess
 import sys
+import time
 import tracemalloc
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import count, islice, pairwise, product
@@ -23,8 +24,8 @@ import tiny
 from onoma import Document, EntityType, Extractor, OnomaError
 from onoma.decoding import Overlap, Proposals, decode, stitch
 from onoma.entities import Entity
-from onoma.extractor import Section, _last_uncrossed, _load_model
-from onoma.inputs.batches import collate
+from onoma.extractor import SECTION_TOKENS, Section, _last_uncrossed, _load_model
+from onoma.inputs.batches import Batch, collate
 from onoma.inputs.packing import PackedTexts
 from onoma.labels.translation import TRANSLATIONS_FILE
 from onoma.models.config import ModelConfig, Route, RoutedConfig, load_config
@@ -736,3 +737,53 @@ def test_a_thousand_labels_at_threshold_0_take_little_memory(ner: Extractor, mon
         tracemalloc.stop()
     assert results[0] == results[1] != []
     assert peaks[1] < peaks[0] / 3
+
+
+def cpu_seconds(ner: Extractor, words: int) -> float:
+    """The time of all threads to extract from a text of so many words, in which no two windows are equal."""
+    text = " ".join(f"Tom{number} flew to Paris ." for number in range(words // 5))
+    started = time.process_time()
+    ner.extract(text, ["person", "city"])
+    return time.process_time() - started
+
+
+def test_time_grows_linearly_with_the_words_of_a_text(ner: Extractor) -> None:
+    cpu_seconds(ner, 100)
+    shorter = min(cpu_seconds(ner, 2_500) for _ in range(3))
+    longer = min(cpu_seconds(ner, 20_000) for _ in range(2))
+    assert longer < 3 * 8 * shorter  # quadratic time would be 64 times as long
+
+
+def test_a_hundred_thousand_emoji_are_a_few_windows(ner: Extractor, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, propose = [], ner.runtime.propose
+
+    def count(batch: Batch, query: Any, floor: float) -> Proposals:
+        read.append(batch.ids.size)
+        return propose(batch, query, floor)
+
+    monkeypatch.setattr(ner.runtime, "propose", count)
+    for emoji in (2_000, 100_000):
+        read.clear()
+        ner.extract("😀" * emoji, ["person", "city"])
+        assert len(read) <= 2 * (1 + emoji // SECTION_TOKENS)  # full windows, and the last one, in each section
+
+
+def test_a_question_that_is_asked_again_is_not_prepared_again(tiny_model: Path) -> None:
+    ner = load(tiny_model)
+    asked, ask = [], ner.runtime.ask
+
+    def count(types: Sequence[EntityType], examples: Any = ()) -> Any:
+        asked.append([one.name for one in types])
+        return ask(types, examples)
+
+    ner.runtime.ask = count  # type: ignore[method-assign]
+    thresholds = {"person": 0.0, "city": 0.0}
+    first = ner.extract("Tom flew to Paris.", ["person", "city"], threshold=thresholds)
+    assert ner.extract("Tom flew to Paris.", ["city", "person"], threshold=dict(thresholds)) == first != []
+    assert asked == [["city", "person"]]
+    thresholds["city"] = 1.0  # the caller's own mapping
+    assert {one.label for one in ner.extract("Tom flew to Paris.", ["person", "city"], threshold=thresholds)} == {
+        "person"
+    }
+    ner.extract("Tom flew to Paris.", ["person"])
+    assert asked == [["city", "person"]] * 2 + [["person"]]

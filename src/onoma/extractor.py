@@ -32,7 +32,7 @@ from onoma.labels.examples import Examples, ExampleSet, MarkedText
 from onoma.labels.parsing import LOWEST_THRESHOLD, Labels, Threshold, Thresholds, parse_labels, resolve_thresholds
 from onoma.labels.routing import ScriptRouter
 from onoma.labels.translation import LabelTranslator
-from onoma.labels.type_cache import TypeCache
+from onoma.labels.type_cache import Latest, TypeCache
 from onoma.locks import ForkSafeLock
 from onoma.models.card import write_hub_card
 from onoma.models.config import CONFIG_FILE, ModelConfig
@@ -61,7 +61,7 @@ def load(
         name_or_folder: None for the embedded model.
         backend: "onnx" (without PyTorch), "torch", or "auto": onnx if the model has it.
         device: for torch, such as "cpu" or "cuda"; None for a GPU if there is one.
-        threads: for onnx; None for all physical cores.
+        threads: for onnx; None for one per physical core, within the CPU quota of a container.
         cache_dir: a folder for encoded types, so that other processes need not encode them again.
         style: the name of a corpus whose annotation to follow, for models that were trained with such names.
 
@@ -193,6 +193,7 @@ class LoadedModel:
     folder: ModelFolder
     runtime: Runtime
     translator: LabelTranslator
+    latest: Latest[Question] = field(default_factory=Latest, init=False, compare=False)
 
     def ask(
         self,
@@ -201,6 +202,12 @@ class LoadedModel:
         examples: Sequence[Sequence[MarkedText]] = (),
     ) -> Question:
         """Prepare a question, once for any number of texts; `examples` are those of each type."""
+        key = tuple(types), dict(threshold) if isinstance(threshold, Mapping) else threshold, examples
+        return self.latest.get(key, lambda: self._prepare(types, threshold, examples))
+
+    def _prepare(
+        self, types: Sequence[EntityType], threshold: Threshold | None, examples: Sequence[Sequence[MarkedText]]
+    ) -> Question:
         config, translated = self.runtime.config, self.translator.translate(types)
         tuned = dict(config.thresholds)  # by names in the language of the model or in that of the user
         for asked, own in zip(types, translated, strict=True):
@@ -525,6 +532,10 @@ class Extractor:
         if len(self._models) > 1:
             open_single(self.folder, action)  # raises an error that names the models
         return self._models[0].get()
+
+    def model_for(self, text: str) -> LoadedModel:
+        """The model that reads a text, as a whole or most of it."""
+        return self._models[0 if self._router is None else self._router.route(text)].get()
 
     @property
     def styles(self) -> tuple[str, ...]:

@@ -13,10 +13,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import agreement
 import runtime
 from onoma.data import write
-from onoma.extractor import load
-from onoma.inputs.packing import SPECIAL_TOKENS
-from onoma.text import segment
-from tiny import corpus, documents
+from tiny import corpus
 
 
 def run(monkeypatch: pytest.MonkeyPatch, module: object, tiny_model: Path, folder: Path) -> dict[str, float]:
@@ -44,15 +41,3 @@ def test_runtime(monkeypatch: pytest.MonkeyPatch, tiny_model: Path, tmp_path: Pa
     assert figures["encoder_sentences_per_s"] > 0
     assert figures["5_types_sentences_per_s"] > 0
     assert 0 < figures["start_s"] < 60
-
-
-def test_the_encoder_alone_reads_all_tokens_of_all_texts(tiny_model: Path) -> None:
-    texts = [one.text for one in documents()[:50]]
-    model = load(tiny_model, "torch", "cpu")
-    batches = runtime.make_batches(texts, model.runtime)
-    tokens = sum(
-        len(model.runtime.tokenizer.tokenize([text[a:b] for a, b in segment(text)]).ids) + SPECIAL_TOKENS
-        for text in texts
-    )
-    assert sum(int(batch.mask.sum()) for batch in batches) == tokens
-    assert max(batch.ids.size for batch in batches) <= runtime.MAX_BATCH_TOKENS

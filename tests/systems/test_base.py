@@ -69,10 +69,24 @@ class SingleWords:
         return self
 
 
+class LengthScores(SingleWords):
+    """A runtime whose scores depend on the characters of words and on their neighbours."""
+
+    def propose(self, batch: Batch, query: int, floor: float) -> Proposals:
+        found = super().propose(batch, query, 0.0)
+        ends = [own[:, 1].sum() - own[0, 0] * len(own) for own in batch.offsets]
+        score = [
+            1 - 1 / (2 + ord(batch.texts[row][batch.offsets[row][word, 0]]) + kind + 10 * ends[row])
+            for row, word, kind in zip(*(one.tolist() for one in (found.window, found.first, found.type)), strict=True)
+        ]
+        return found._replace(score=np.array(score, np.float64))
+
+
 @pytest.fixture(scope="module")
 def texts(tokenizer: WordTokenizer) -> WindowedTexts:
     """A text of many windows that overlap, an empty one, and a short one."""
-    packed = PackedTexts.pack(["Tom flew to Paris . " * 30, "", "Ann sang ."])
+    long = " ".join(f"Tom flew to Paris {number} ." for number in range(30))
+    packed = PackedTexts.pack([long, "", "Ann sang ."])
     return WindowedTexts.cut(packed, tokenizer, 20, 4)
 
 
@@ -86,6 +100,36 @@ def test_every_word_is_proposed_once(texts: WindowedTexts, tokenizer: WordTokeni
     assert found.first.tolist() == found.last.tolist()
     assert set(found.type.tolist()) == {0}
     assert runtime.batches > 3
+
+
+def read_all(texts: WindowedTexts, runtime: SingleWords) -> list[tuple[float, ...]]:
+    """Every proposal as a row, in order."""
+    found = propose(texts, runtime, 2, np.array([0.5, 0.5], np.float32), batch_size=4)
+    return sorted(zip(*(column.tolist() for column in found), strict=True))
+
+
+def test_windows_with_the_same_words_are_read_once(tokenizer: WordTokenizer) -> None:
+    runtime = SingleWords(tokenizer)
+    for words in (100, 10_000):
+        texts = WindowedTexts.cut(PackedTexts.pack(["😀" * words, "😀 " * words]), tokenizer, 20, 4)
+        runtime.batches = 0
+        assert [row[1] for row in read_all(texts, runtime)[::2]] == list(range(2 * words))
+        assert runtime.batches <= 4  # full windows and the last one, with and without spaces
+
+
+@given(
+    st.lists(st.lists(st.sampled_from(["Tom ", "Tom", "Paris. ", "北", "😀"]), max_size=40).map("".join), max_size=6)
+)
+def test_equal_windows_have_the_same_proposals_as_if_each_were_read(tokenizer: WordTokenizer, texts: list[str]) -> None:
+    windowed = WindowedTexts.cut(PackedTexts.pack(texts), tokenizer, 8, 2)
+
+    class AllDiffer(WindowedTexts):
+        def distinct(self, rows: Any) -> Any:
+            return np.arange(len(rows)), np.arange(len(rows))
+
+    each = AllDiffer(windowed.packed, windowed.token_ids, windowed.token_edges, windowed.windows)
+    runtime = LengthScores(tokenizer)
+    assert read_all(windowed, runtime) == read_all(each, runtime)
 
 
 def test_only_the_given_windows_are_read(texts: WindowedTexts, tokenizer: WordTokenizer) -> None:

@@ -1,23 +1,24 @@
-"""`onoma bench`: training and testing by the protocols of papers."""
+"""`onoma bench`: training and testing by the protocols of papers, and speed."""
 
 from __future__ import annotations
 
 import json
 import shlex
 import sys
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from onoma.cli.shared import Changes, Data, Json, is_main_process, print_json, show
+from onoma.cli.shared import BackendName, Changes, Data, Device, Json, Model, is_main_process, print_json, show
 from onoma.errors import OnomaError
 
 if TYPE_CHECKING:
     from onoma.training.outcomes import Outcome
 
 bench = typer.Typer(
-    help="Train and test as papers do: joint, zero-shot, few-shot, and learning curves.",
+    help="Train and test as papers do: joint, zero-shot, few-shot, and learning curves; measure speed.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -121,9 +122,7 @@ def bench_curve(
     """Few-shot with increasing numbers of sentences: a learning curve, as a table and as a plot."""
     from onoma.evaluation.curves import plot_curves, require_plot
 
-    numbers = [part.strip() for part in sizes.split(",")]
-    if not all(part.isdecimal() and int(part) for part in numbers):
-        raise OnomaError(f"--sizes takes numbers of sentences such as 20,50,100, got {sizes!r}")
+    numbers = _numbers(sizes, "--sizes")
     if plot:
         require_plot(plot)  # before long work
     from onoma.training.protocols import learning_curve, load_few_shot
@@ -134,7 +133,7 @@ def bench_curve(
         start,
         output=output,
         data=data,
-        sizes=[int(part) for part in numbers],
+        sizes=numbers,
         samples=samples,
         steps=steps,
         keep_models=keep_models,
@@ -143,6 +142,63 @@ def bench_curve(
     _finish(outcome, output, as_json)
     if plot and is_main_process():
         plot_curves(outcome.curves(), plot)
+
+
+@bench.command("speed", epilog="Example: onoma bench speed --model runs/drugs/model --label-counts 1,10,100")
+def bench_speed(
+    model: Model = None,
+    texts: Annotated[
+        str | None, typer.Option(help="File to read texts from: JSON lines, or one text per line; by default a sample.")
+    ] = None,
+    sentences: Annotated[int, typer.Option(min=1, help="Texts that are read in each turn.")] = 200,
+    label_counts: Annotated[str, typer.Option(help="Numbers of labels to ask for.")] = "1,10,100,1000,5000",
+    text_lengths: Annotated[
+        str, typer.Option(help="Lengths of single texts, in words; 0: leave this out.")
+    ] = "10,100,1000,10000,100000",
+    batch_sizes: Annotated[str, typer.Option(help="Batch sizes; 0: leave this out.")] = "1,8,64,256",
+    turns: Annotated[int, typer.Option(min=1, help="Repetitions; rates are medians over them.")] = 5,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Threads for onnx; by default one per usable core.")
+    ] = None,
+    backend: BackendName = "auto",
+    device: Device = None,
+    as_json: Json = False,
+) -> None:
+    """Measure sentences and words per second, latency, memory and start-up time on this machine.
+
+    The rate of the bare encoder on the same tokens is the limit of what extraction can reach. The numbers of labels
+    and the encoder take turns, so that other work on the machine slows all of them down alike.
+    """
+    from onoma.evaluation.speed import SpeedSettings, measure_speed, sample_sentences
+    from onoma.extractor import load
+
+    settings = SpeedSettings(
+        _numbers(label_counts, "--label-counts"),
+        [] if text_lengths.strip() == "0" else _numbers(text_lengths, "--text-lengths"),
+        [] if batch_sizes.strip() == "0" else _numbers(batch_sizes, "--batch-sizes"),
+        turns,
+        lambda doing: print(f"measuring: {doing}", file=sys.stderr, flush=True),
+    )
+    if texts is None:
+        chosen = sample_sentences(sentences)
+    else:
+        from onoma.data.texts import read_texts
+
+        chosen = [one.text for one in islice(read_texts(texts, by_line=True).documents, sentences)]
+    found = measure_speed(load(model, backend, device, threads), chosen, settings)
+    if as_json:
+        print_json(found)
+        return
+    from onoma.evaluation.speed_tables import render_speed
+
+    show(render_speed(found))
+
+
+def _numbers(text: str, option: str) -> list[int]:
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() and int(part) for part in parts):
+        raise OnomaError(f"{option} takes numbers such as 20,50,100, got {text!r}")
+    return [int(part) for part in parts]
 
 
 def _finish(outcome: Outcome, output: Path, as_json: bool) -> None:

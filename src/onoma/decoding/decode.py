@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -157,7 +158,12 @@ def label_preferences(
 
 
 def _is_catch_all(kind: Integers, labels: Sequence[str], catch_all: Collection[str]) -> NDArray[np.bool_]:
-    return np.array([label.strip().casefold() in catch_all for label in labels], np.bool_)[kind]
+    return _catch_all_labels(tuple(labels), frozenset(catch_all))[kind]
+
+
+@lru_cache(maxsize=4)  # asked for the same labels batch by batch
+def _catch_all_labels(labels: tuple[str, ...], catch_all: frozenset[str]) -> NDArray[np.bool_]:
+    return np.array([label.strip().casefold() in catch_all for label in labels], np.bool_)
 
 
 def _span_numbers(proposals: Proposals) -> Integers:

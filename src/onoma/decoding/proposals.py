@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from onoma.text.windows import Windows
 
 Integers = NDArray[np.int64]
+_NONE = np.zeros(0, np.int64)
 
 
 class Proposals(NamedTuple):
@@ -25,13 +26,25 @@ class Proposals(NamedTuple):
     @classmethod
     def concatenate(cls, parts: Iterable[Proposals]) -> Proposals:
         """The rows of all parts, in their order; without parts, no rows."""
-        none = np.zeros(0, np.int64)
-        columns = zip(cls(none, none, none, none, np.zeros(0, np.float32)), *parts, strict=True)
+        columns = zip(cls(_NONE, _NONE, _NONE, _NONE, np.zeros(0, np.float32)), *parts, strict=True)
         return cls(*(np.concatenate(column) for column in columns))
 
     def take(self, rows: NDArray[np.integer] | NDArray[np.bool_]) -> Proposals:
         """Some of the rows, by index or mask."""
         return Proposals(self.window[rows], self.first[rows], self.last[rows], self.type[rows], self.score[rows])
+
+    def in_windows(self, windows: Sequence[Integers]) -> Proposals:
+        """The rows of each window once for every window that it stands for: `windows[i]` are those of window i.
+
+        >>> one = Proposals(*(np.array([x]) for x in (0, 3, 4, 0, 0.9)))
+        >>> one.in_windows([np.array([5, 7])]).window.tolist()
+        [5, 7]
+        """
+        counts = np.array([len(own) for own in windows], np.int64)
+        if (counts == 1).all():
+            return self._replace(window=np.concatenate([_NONE, *windows])[self.window])
+        repeated = self.take(np.repeat(np.arange(len(self.window)), counts[self.window]))
+        return repeated._replace(window=np.concatenate([_NONE, *(windows[row] for row in self.window.tolist())]))
 
     def reaches(self, thresholds: ArrayLike) -> NDArray[np.bool_]:
         """Whether the score of each row reaches its threshold: one number, or one per type."""

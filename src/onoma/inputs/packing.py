@@ -112,6 +112,22 @@ class WindowedTexts:
         """The tokens of each text, without special ones."""
         return np.diff(self.token_edges[self.packed.edges])
 
+    def distinct(self, rows: Integers) -> tuple[Integers, Integers]:
+        """Where windows among `rows` stand first that differ from all before, and for each row which of them it equals.
+
+        Windows are equal if they have the same words with the same gaps, wherever they are.
+        """
+        start, end, packed = self.windows.start[rows], self.windows.end[rows], self.packed
+        numbers: dict[tuple[str, bytes], int] = {}
+        same = np.empty(len(rows), np.int64)
+        for place, (text, first, after) in enumerate(
+            zip(packed.text_of(start).tolist(), start.tolist(), end.tolist(), strict=True)
+        ):
+            words = packed.words[first:after]
+            key = packed.texts[text][words[0, 0] : words[-1, 1]], (words - words[0, 0]).tobytes()
+            same[place] = numbers.setdefault(key, len(numbers))
+        return np.unique(same, return_index=True)[1], same
+
     def batch(self, rows: Integers, tokenizer: WordTokenizer) -> Batch:
         """Some of the windows as a batch."""
         start, end, packed = self.windows.start[rows], self.windows.end[rows], self.packed

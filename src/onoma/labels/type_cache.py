@@ -8,6 +8,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from onoma.files import atomic_write_bytes
 from onoma.locks import ForkSafeLock
 
+T = TypeVar("T")
 Row = NDArray[np.float32]
 Encode = Callable[[list[int]], NDArray[np.float32]]
 """Encodes the types at some places of a list: one row per place."""
@@ -95,6 +97,20 @@ class TypeCache:
     def _path(self, key: str) -> Path:
         assert self.folder is not None
         return self.folder / f"{key}.npy"
+
+
+class Latest(Generic[T]):
+    """The value of the latest key: asking again with an equal key does not make it again. It is thread-safe."""
+
+    def __init__(self) -> None:
+        self._entry: tuple[Any, T] | None = None
+
+    def get(self, key: Any, make: Callable[[], T]) -> T:
+        """The value of a key, which must not be changed later."""
+        entry = self._entry
+        if entry is None or entry[0] != key:
+            self._entry = entry = key, make()  # replaced as a whole, so no lock is needed
+        return entry[1]
 
 
 def _size(row: Row) -> int:

@@ -27,6 +27,8 @@ Integers = NDArray[np.int64]
 
 PAST = "past_"
 """Prefix of the inputs that take keys and values of an earlier pass."""
+STATES = "states"
+"""The output of a graph that is an encoder alone."""
 MAX_BATCH_TOKENS = 256
 """Tokens of a batch, padding included: the activations of a layer then stay in a core's cache."""
 CALL_TOKENS = 6

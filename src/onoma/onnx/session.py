@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from pathlib import Path
 from threading import get_ident
 from typing import Any, TypeVar
 
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from onoma.errors import DataError, OnomaError
 from onoma.locks import renew_after_fork
+from onoma.processors import usable_cores
 
 Floats = NDArray[np.float32]
 T = TypeVar("T")
@@ -23,7 +23,6 @@ R = TypeVar("R")
 
 _ERRORS_ONLY = 3
 _ABANDONED: list[Any] = []  # sessions that are never used again, nor deleted, because deleting would need their locks
-_CPU_FOLDER = Path("/sys/devices/system/cpu")
 
 
 class OnnxSession:
@@ -83,7 +82,7 @@ def _options() -> Any:
 
 
 class WorkerThreads:
-    """Threads that run small batches side by side, by default one per physical core.
+    """Threads that run small batches side by side, by default one per usable core.
 
     Small batches that stay in a core's cache, each run by one thread, take half the time of large ones run by all.
     """
@@ -91,7 +90,7 @@ class WorkerThreads:
     def __init__(self, threads: int | None = None) -> None:
         if threads is not None and threads < 1:
             raise OnomaError(f"threads must be at least 1, got {threads}")
-        self.threads = threads or physical_cores()
+        self.threads = threads or usable_cores()
         self._pool, self._process = self._new_pool(), os.getpid()
 
     def _new_pool(self) -> ThreadPoolExecutor:
@@ -104,12 +103,3 @@ class WorkerThreads:
         if self._process != os.getpid():  # after a fork the threads do not exist
             self._pool, self._process = self._new_pool(), os.getpid()
         return self._pool.map(function, items)
-
-
-def physical_cores() -> int:
-    """The number of physical cores that this process may use: hyper-threads of a core share its arithmetic units."""
-    try:
-        allowed = os.sched_getaffinity(0)
-        return len({(_CPU_FOLDER / f"cpu{cpu}/topology/thread_siblings_list").read_text() for cpu in allowed})
-    except (AttributeError, OSError):  # not Linux, or a Linux without this folder
-        return os.cpu_count() or 1

@@ -13,7 +13,7 @@ from typing import Any, TypedDict, Unpack
 from onoma.decoding.overlap import Overlap
 from onoma.errors import OnomaError
 from onoma.labels.parsing import Labels, Threshold, parse_labels
-from onoma.onnx.session import physical_cores
+from onoma.processors import usable_cores
 from onoma.scale.columns import entity_type
 from onoma.scale.manifest import Settings
 from onoma.scale.plan import GROUP_ROWS, GroupCounter
@@ -86,7 +86,7 @@ class _Annotator:
     """A model on one thread per group of texts; equal groups give equal results, however many threads there are."""
 
     def __init__(self, settings: Settings, workers: int | None) -> None:
-        self.settings, self.workers = settings, workers or physical_cores()
+        self.settings, self.workers = settings, workers or usable_cores()
         self.extractor = open_model(settings)
 
     def annotate(self, texts: Iterable[object]) -> Iterator[Found]:

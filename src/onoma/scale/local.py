@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from onoma.onnx.session import physical_cores
+from onoma.processors import usable_cores
 from onoma.scale.errors import ShardError
 from onoma.scale.service import Answer, run_tasks
 
@@ -17,7 +17,7 @@ class LocalEngine:
     """Processes, by default one per core."""
 
     def __init__(self, workers: int | None = None) -> None:
-        self.workers = workers or physical_cores()
+        self.workers = workers or usable_cores()
 
     def __enter__(self) -> LocalEngine:
         return self

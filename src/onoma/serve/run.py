@@ -23,7 +23,7 @@ import uvicorn
 
 from onoma.errors import OnomaError
 from onoma.extractor import Extractor
-from onoma.onnx.session import physical_cores
+from onoma.processors import usable_cores
 from onoma.serve.logs import configure_logs
 from onoma.serve.settings import METRICS_FOLDER_VARIABLE, ServeSettings
 from onoma.serve.sources import ModelSource, load_all
@@ -125,7 +125,7 @@ class _Supervisor:
         threads: int | None,
     ) -> None:
         self.sources, self.listening, self.settings, self.workers = sources, listening, settings, workers
-        self.threads = threads or max(1, physical_cores() // workers)
+        self.threads = threads or max(1, usable_cores() // workers)
         self.processes: dict[int, float] = {}  # with the time of their start
         self.quick_failures = 0
         self.stopping = False

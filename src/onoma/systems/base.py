@@ -39,7 +39,7 @@ NOT_RESTORED = (
 )
 """The error of systems that cannot restore exported models."""
 
-MANY_PROPOSALS = 100_000
+MANY_PROPOSALS = 2_000
 """Proposals of a batch from which on those that are not needed are left out."""
 
 
@@ -49,7 +49,7 @@ class RuntimeSettings:
 
     backend: Literal["onnx", "torch"]
     device: str | None = None  # for torch
-    threads: int | None = None  # for onnx; None: one per physical core
+    threads: int | None = None  # for onnx; None: one per usable core
     cache_dir: Path | None = None  # for encoded types
 
 
@@ -136,27 +136,39 @@ def propose(
 ) -> Proposals:
     """The proposals for texts (or some of their windows) that reach their thresholds, in words of the packed texts.
 
-    `reduce` leaves out rows that are not needed. It is called for batches with so many proposals that those of all
-    batches together might fill the memory. Batches run side by side if the runtime has threads and `parallel` is True.
+    Windows with the same words, such as repeated lines, are read once. `reduce` leaves out rows that are not needed. It
+    is called for batches with so many proposals that those of all batches together might fill the memory. Batches run
+    side by side if the runtime has threads and `parallel` is True.
     """
     floor = float(thresholds.min())
     rows = np.arange(len(texts.windows)) if windows is None else windows
+    firsts, same = texts.distinct(rows)
+    copies = np.split(rows[np.argsort(same, kind="stable")], np.cumsum(np.bincount(same))[:-1])
 
     def run(places: NDArray[np.int64]) -> Proposals:
-        numbers = rows[places]
-        found = runtime.propose(texts.batch(numbers, runtime.tokenizer), query, floor).above(thresholds)
-        found = stitch(found._replace(window=numbers[found.window]), texts.windows)
-        return reduce(found) if reduce is not None and len(found.score) > MANY_PROPOSALS else found
+        batch, own = texts.batch(rows[firsts[places]], runtime.tokenizer), [copies[place] for place in places]
+        found = runtime.propose(batch, query, floor).above(thresholds)
+        if reduce is not None and len(found.score) * max(map(len, own)) > MANY_PROPOSALS:
+            found = _reduce_windows(found, batch, reduce)
+        return stitch(found.in_windows(own), texts.windows)
 
     workers = runtime.workers if parallel else 1
     batches = bucket_by_length(
-        texts.lengths()[rows],
+        texts.lengths()[rows[firsts]],
         batch_size,
         runtime.max_batch_tokens(query),
         workers=workers,
         call_tokens=runtime.call_tokens,
     )
     return Proposals.concatenate((runtime.map if parallel else map)(run, batches))
+
+
+def _reduce_windows(found: Proposals, batch: Batch, reduce: Callable[[Proposals], Proposals]) -> Proposals:
+    """Leave out rows of proposals that are still counted in words of their windows."""
+    words = int(batch.words.max())
+    found = found._replace(first=found.first + words * found.window, last=found.last + words * found.window)
+    kept = reduce(found)  # spans of different windows are apart
+    return kept._replace(first=kept.first - words * kept.window, last=kept.last - words * kept.window)
 
 
 def label_penalties(breadths: NDArray[np.float32] | None, weight: float) -> NDArray[np.float32] | None:

@@ -121,13 +121,13 @@ def test_types_that_cannot_reach_the_floor_are_excluded_before_spans_are_compute
     computed = []
     spans = matching._Words.spans
 
-    def count(self: Any, starts: Any) -> Proposals:
+    def count(self: Any, starts: Any, *widths: Any) -> Proposals:
         computed.extend(starts.tolist())
-        return spans(self, starts)
+        return spans(self, starts, *widths)
 
     monkeypatch.setattr(matching._Words, "spans", count)
     assert set(case.match(0.0).type.tolist()) == {0}
-    assert 0 < len(computed) <= 24
+    assert 0 < len(computed) <= 3 * 24  # for each of three groups of widths
 
 
 @pytest.mark.parametrize("inference", ["span", "joint"])

@@ -1,16 +1,17 @@
 """BINDER's matching in numpy, for the runtime without PyTorch (the same as `Binder.similarities` and `margins`).
 
 The similarity of a span and a type is (l_i·e_k + r_j·e_k + d_w·e_k) / |l_i + r_j + d_w|: three numbers of the type and
-one length of the span. Words at which no sufficiently similar span can start are excluded first, by an upper bound, so
-that few spans are computed, and a thousand types cost little more than a few.
+one length of the span. Words at which no sufficiently similar span can start are excluded first, by an upper bound,
+so that few spans are computed, and a thousand types cost little more than a few.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from onoma.decoding.proposals import Proposals
@@ -23,7 +24,8 @@ IMPOSSIBLE = np.float32(-1e34)
 
 _ANY_MARGIN = 1e30  # instead of infinity, because 0 · infinity is NaN
 _SLACK = np.float32(1e-3)  # bounds and similarities are summed in different orders, with different rounding
-_STARTS_AT_ONCE = 1 << 15
+_STARTS_AT_ONCE = 1 << 14  # what is computed for them stays in a core's cache
+_WIDTH_EDGES = (0, 1, 3)  # spans of 1, of 2 and 3, and of more words have bounds of their own: |l + r + d| differs
 
 
 class Parts(NamedTuple):
@@ -58,9 +60,7 @@ def match(parts: Parts, counts: Integers, threshold: Floats, floor: float) -> Pr
     numbers = np.flatnonzero(counts)  # windows without words have no spans
     parts = parts.narrow(counts.max(initial=0))
     words = _Words.of(parts, counts[numbers], threshold[numbers], min(max(floor, -_ANY_MARGIN), _ANY_MARGIN))
-    starts = words.possible_starts()
-    sections = (starts[i : i + _STARTS_AT_ONCE] for i in range(0, len(starts), _STARTS_AT_ONCE))
-    found = Proposals.concatenate(words.spans(section) for section in sections)
+    found = Proposals.concatenate(words.proposals())
     return found._replace(window=numbers[found.window])
 
 
@@ -68,7 +68,7 @@ class _Words(NamedTuple):
     """The words of all windows, one window after the other, and the types."""
 
     parts: Parts
-    counts: Integers  # words of each window, at least one (windows,)
+    right: Floats  # r·e, with rows behind the last word (words + widths - 1, types)
     begins: Integers  # the first word of each window (windows,)
     window: Integers  # of each word (words,)
     threshold: Floats  # (windows, types)
@@ -82,38 +82,57 @@ class _Words(NamedTuple):
         room = ends[window] - np.arange(len(window))  # words from here to the end of the window
         inverse: Floats = np.reciprocal(_lengths(parts))
         inverse[np.arange(len(parts.widths)) >= room[:, None]] = np.nan
-        return cls(parts, counts, ends - counts, window, threshold, np.float32(floor), inverse)
+        right = np.ascontiguousarray(parts.types_right.T[: len(window) + len(parts.widths) - 1])
+        return cls(parts, right, ends - counts, window, threshold, np.float32(floor), inverse)
 
-    def possible_starts(self) -> Integers:
-        """Where sufficiently similar spans may start, by an upper bound: word · types + type, in ascending order."""
-        left, right = self.parts.left_types, self.parts.types_right[:, : len(self.window)]
-        if not left.size:
-            return np.zeros(0, np.int64)
+    def proposals(self) -> Iterator[Proposals]:
+        """The spans with a sufficient margin, from short to long ones."""
+        widths = len(self.parts.widths)
+        for begin, end in pairwise([*(edge for edge in _WIDTH_EDGES if edge < widths), widths]):
+            if self.parts.left_types.size:
+                starts = self.possible_starts(begin, end)
+                for first in range(0, len(starts), _STARTS_AT_ONCE):
+                    yield self.spans(starts[first : first + _STARTS_AT_ONCE], begin, end)
+
+    def possible_starts(self, begin: int, end: int) -> Integers:
+        """Where sufficiently similar spans of some widths may start: word · types + type, in ascending order.
+
+        The bound is (l·e + max r·e + max d·e) / min |l + r + d| over the widths.
+        """
         wanted = self.threshold + self.floor  # (windows, types)
         wanted[wanted <= 0] = -_ANY_MARGIN  # then longer spans fit more easily, and there is no bound
-        rest = np.maximum.reduceat(right, self.begins, axis=1).T + (self.parts.types_widths.max(1) + _SLACK)
-        shortest = np.reciprocal(np.nanmax(self.inverse, axis=1, keepdims=True))  # of the spans that start at a word
-        possible = np.empty(left.shape, np.bool_)
-        for begin, count, most, least in zip(self.begins, self.counts, rest, wanted, strict=True):
-            words = slice(begin, begin + count)  # window by window, so that intermediate results stay in the cache
-            np.greater_equal(left[words] + most, least * shortest[words], out=possible[words])
+        best = _sliding_maximum(self.right[begin : len(self.window) + end - 1], end - begin)
+        best += self.parts.types_widths[:, begin:end].max(1) + _SLACK
+        best += self.parts.left_types
+        best *= np.fmax.reduce(self.inverse[:, begin:end], axis=1)[:, None]  # NaN if there are no such spans
+        possible = np.empty(best.shape, np.bool_)
+        for least, first, after in zip(wanted, self.begins, [*self.begins[1:], len(best)], strict=True):
+            np.greater_equal(best[first:after], least, out=possible[first:after])
         return np.flatnonzero(possible)
 
-    def spans(self, starts: Integers) -> Proposals:
-        """The spans that start there and have a sufficient margin."""
-        types, widths = self.parts.types_widths.shape
-        word, kind = np.divmod(starts, types)
+    def spans(self, starts: Integers, begin: int, end: int) -> Proposals:
+        """The spans of some widths that start there and have a sufficient margin."""
+        types, widths = self.right.shape[1], slice(begin, end)
+        word = starts // types
+        kind = starts - word * types  # np.divmod takes many times as long
         window = self.window[word]
-        right = self.parts.types_right
-        margin = sliding_window_view(right.ravel(), widths)[kind * right.shape[1] + word]  # (starts, widths)
+        margin = self.right.ravel().take(starts[:, None] + types * np.arange(begin, end))  # (starts, widths)
         margin += self.parts.left_types.ravel()[starts, None]
-        margin += self.parts.types_widths[kind]
-        margin *= self.inverse[word]
+        margin += self.parts.types_widths[kind, widths]
+        margin *= self.inverse[word, widths]
         margin -= self.threshold[window, kind, None]
-        found = np.flatnonzero(margin >= self.floor)
-        row, width = np.divmod(found, widths)
+        row, width = np.nonzero(margin >= self.floor)
         first = (word - self.begins[window])[row]
-        return Proposals(window[row], first, first + width, kind[row], margin.ravel()[found])
+        return Proposals(window[row], first, first + begin + width, kind[row], margin[row, width])
+
+
+def _sliding_maximum(values: Floats, size: int) -> Floats:
+    """The largest of `size` neighbouring rows (rows - size + 1, columns), in log(size) passes."""
+    found, done = values, 1
+    while done < size:
+        step = min(done, size - done)
+        found, done = np.maximum(found[:-step], found[step:]), done + step
+    return found if size > 1 else found.copy()
 
 
 def _lengths(parts: Parts) -> Floats:

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from onoma.systems.blocks.crf import Crf
 from onoma.systems.blocks.cuda_graphs import GraphedFunction
 from onoma.systems.blocks.encoders import encoder_function
+from onoma.systems.blocks.gathering import gather_instances
 from onoma.systems.blocks.losses import supervised_contrastive_loss
 from onoma.systems.blocks.tagging import TagScheme
 from onoma.systems.nerco.flat import Flat, Nodes
@@ -131,6 +132,8 @@ class NerCo(nn.Module):
         if len(classes) > MAX_CONTRASTED:
             order = torch.argsort((classes < 0).long() + torch.rand(len(classes), device=classes.device) * 0.5)
             vectors, classes = vectors[order[:MAX_CONTRASTED]], classes[order[:MAX_CONTRASTED]]
+        if self.options.gather_negatives and self.training:
+            vectors, classes = gather_instances(vectors, classes)
         with torch.autocast(states.device.type, enabled=False):
             return supervised_contrastive_loss(
                 vectors,

@@ -33,6 +33,7 @@ class NerCoOptions:
     encoder_scores: bool = False  # whether tags get scores from the encoder's states, too, beside the lattice's
     contrast: Literal["first", "joint", "none"] = "first"  # a stage of its own, or added to the loss of tagging
     contrast_non_entities: bool = False  # whether non-entity words attract each other, too
+    gather_negatives: bool = False  # whether instances of all processes of a distributed training are contrasted
     temperature: float = 0.07  # τ of equation 1
     freeze_encoder: bool = True  # in the contrastive stage; the lattice is trained
     warm_start: Literal["none", "head", "gradual"] = "none"  # gradual: first the head, then the lattice with it

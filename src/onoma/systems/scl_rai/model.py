@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from onoma.systems.blocks.cuda_graphs import GraphedFunction
 from onoma.systems.blocks.encoders import encoder_function
+from onoma.systems.blocks.gathering import gather_instances
 from onoma.systems.blocks.losses import supervised_contrastive_loss
 from onoma.systems.blocks.negatives import span_flags
 from onoma.systems.scl_rai.options import SclRaiOptions
@@ -99,11 +100,14 @@ class SclRai(nn.Module):
         weight = self.options.contrast_weight
         if weight:
             chosen = self._contrasted(labels)
+            vectors, labels = vectors[chosen].float(), labels[chosen]
+            if self.options.gather_negatives and self.training:
+                vectors, labels = gather_instances(vectors, labels)
             contrast = supervised_contrastive_loss(
-                vectors[chosen].float(),
-                labels[chosen],
+                vectors,
+                labels,
                 self.options.temperature,
-                anchors=None if self.options.contrast_non_entities else labels[chosen] != NON_ENTITY,
+                anchors=None if self.options.contrast_non_entities else labels != NON_ENTITY,
                 positive_in_denominator=self.options.positive_in_denominator,
             )
             loss = (1 - weight) * loss + weight * contrast

@@ -26,6 +26,7 @@ class SclRaiOptions:
     temperature: float = 0.1  # τ of equation 9
     contrast_non_entities: bool = True  # whether non-entity spans are a class of their own in equation 8
     positive_in_denominator: bool = False  # True: the usual supervised contrastive loss; False: equation 9 as printed
+    gather_negatives: bool = False  # whether instances of all processes of a distributed training are contrasted
     retrieval_weight: float = 0.5  # α of equation 16; 0: no retrieval
     retrieval_temperature: float = 1.0  # of the softmax in equation 14; the paper has none
 

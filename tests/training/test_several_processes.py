@@ -1,0 +1,98 @@
+"""Training on several processes: torchrun on the CPU, and instances that are gathered across processes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.multiprocessing
+import yaml
+
+from onoma.systems.blocks.gathering import gather_instances
+from onoma.systems.blocks.losses import supervised_contrastive_loss
+
+PROCESSES = 2
+SIZES = (5, 3)  # instances of each process
+
+
+def launch(*arguments: object, processes: int = 1) -> None:
+    """Run `onoma train` in so many processes."""
+    together = ("torch.distributed.run", "--standalone", f"--nproc-per-node={processes}", "-m")
+    program = [sys.executable, "-m", *(together if processes > 1 else ()), "onoma", "train"]
+    ended = subprocess.run([*program, *map(str, arguments)], capture_output=True, text=True, timeout=600)
+    assert ended.returncode == 0, ended.stderr[-2000:]
+
+
+def f1_of(folder: Path) -> float:
+    metrics = json.loads((folder / "metrics.json").read_text("utf-8"))
+    return float(metrics["test"]["small"]["f1"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("system", "options"),
+    [("binder", None), ("scl-rai", {"vector_size": 32, "contrast_weight": 0.3, "gather_negatives": True})],
+)
+def test_two_processes_reach_the_f1_of_one_with_the_same_global_batch(
+    recipe_values: dict[str, Any], data_folder: Path, tmp_path: Path, system: str, options: dict[str, Any] | None
+) -> None:
+    values = deepcopy(recipe_values) | {"system": system}
+    values["options"] = values["options"] if options is None else options
+    (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(values), "utf-8")
+    for processes in (1, PROCESSES):
+        batch_size = values["training"]["batch_size"] // processes
+        place = ("--data", data_folder, "--output", tmp_path / str(processes))
+        launch(tmp_path / "recipe.yaml", *place, "--set", f"training.batch_size={batch_size}", processes=processes)
+    alone, together = f1_of(tmp_path / "1"), f1_of(tmp_path / str(PROCESSES))
+    assert alone > 60
+    assert together > alone - 5
+
+
+def instances(rank: int | None) -> tuple[torch.Tensor, torch.Tensor]:
+    """The instances of a process, or of all."""
+    generator = torch.Generator().manual_seed(0)
+    vectors, labels = torch.randn(sum(SIZES), 4, generator=generator), torch.arange(sum(SIZES)) % 3
+    if rank is None:
+        return vectors, labels
+    return vectors.split(SIZES)[rank], labels.split(SIZES)[rank]
+
+
+def loss_and_gradient(vectors: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The contrastive loss of all processes, and the gradient of one shared weight."""
+    weight = torch.ones(4, requires_grad=True)
+    loss = supervised_contrastive_loss(*gather_instances(vectors * weight, labels), 0.5)
+    loss.backward()
+    assert weight.grad is not None
+    return loss.detach(), weight.grad
+
+
+def gather_in_process(rank: int, folder: str) -> None:
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=PROCESSES
+    )
+    loss, gradient = loss_and_gradient(*instances(rank))
+    torch.distributed.all_reduce(gradient)
+    torch.save((loss, gradient / PROCESSES), f"{folder}/{rank}.pt")  # the mean, as distributed training takes it
+    torch.distributed.destroy_process_group()
+
+
+@pytest.mark.slow
+def test_gathered_instances_have_the_loss_and_gradient_of_one_process(tmp_path: Path) -> None:
+    torch.multiprocessing.spawn(gather_in_process, (str(tmp_path),), nprocs=PROCESSES)
+    loss, gradient = loss_and_gradient(*instances(None))
+    assert loss > 0
+    for rank in range(PROCESSES):
+        own_loss, own_gradient = torch.load(tmp_path / f"{rank}.pt")
+        torch.testing.assert_close(own_loss, loss)
+        torch.testing.assert_close(own_gradient, gradient)
+
+
+def test_a_single_process_has_its_own_instances() -> None:
+    vectors, labels = instances(0)
+    assert gather_instances(vectors, labels) == (vectors, labels)
