@@ -202,7 +202,8 @@ class LoadedModel:
         examples: Sequence[Sequence[MarkedText]] = (),
     ) -> Question:
         """Prepare a question, once for any number of texts; `examples` are those of each type."""
-        key = tuple(types), dict(threshold) if isinstance(threshold, Mapping) else threshold, examples
+        given = dict(threshold) if isinstance(threshold, Mapping) else threshold
+        key = tuple(types), given, examples, self.runtime.config
         return self.latest.get(key, lambda: self._prepare(types, threshold, examples))
 
     def _prepare(
