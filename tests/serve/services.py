@@ -40,7 +40,7 @@ class Running:
     @property
     def batcher(self) -> Any:
         """The queue, if the service runs in this process."""
-        return self.app.app.state.service.batcher
+        return self.app.app.others.state.service.batcher
 
     def extract(self, texts: str | Sequence[str], labels: Any, **options: Any) -> httpx.Response:
         """The answer to a request for entities."""

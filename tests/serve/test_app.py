@@ -446,7 +446,7 @@ def test_short_texts_do_not_wait_for_long_ones(service: Running) -> None:
 
 
 def test_equal_label_sets_share_what_is_prepared(service: Running) -> None:
-    readers = service.app.app.state.service.models
+    readers = service.app.app.others.state.service.models
     forms: list[Any] = [
         ["ship", "river"],
         ["river", "ship", "ship"],
@@ -464,7 +464,7 @@ def test_label_sets_that_are_kept_are_bounded(service: Running, monkeypatch: pyt
     monkeypatch.setattr("onoma.serve.models.MAX_KEPT_LABELS", 40)
     for number in range(30):
         assert service.extract([""], [f"thing {number}", f"other {number}"]).status_code == 200
-    models = service.app.app.state.service.models
+    models = service.app.app.others.state.service.models
     assert sum(len(reader.types) for reader in models._readers.values()) == models._kept_labels <= 40
 
 
