@@ -116,7 +116,7 @@ def test_a_model_is_scored_in_all_ways(
     (tmp_path / "en").symlink_to(data_folder)
     monkeypatch.setitem(CORPORA, "en", ("small",))
     figure = Figure("joint", "en", "flan-t5-small", 0)
-    scoring = json.loads(run_of(figure, workers=2).scoring)
+    scoring = json.loads(run_of(figure).scoring)
     found = score(model, tmp_path, **scoring)
     assert score(model, tmp_path / "nowhere", **scoring) == found  # only read
     assert found.keys() == {*DECODINGS, ON_DEMAND}
