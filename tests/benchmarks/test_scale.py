@@ -26,7 +26,7 @@ specification.loader.exec_module(scale)
 def test_speed_of_both_engines(monkeypatch: pytest.MonkeyPatch, tiny_model: Path, tmp_path: Path) -> None:
     pytest.importorskip("ray")
     model, output = export(tiny_model, tmp_path / "onnx", int8=True), tmp_path / "records.json"
-    words = ["scale.py", "--parts", "speed", "--documents", 600, "--turns", 1, "--model", model, "--output", output]
+    words = ["scale.py", "--parts", "speed", "--documents", 200, "--turns", 1, "--model", model, "--output", output]
     monkeypatch.setattr(sys, "argv", list(map(str, words)))
     scale.main()
     figures = Figures(read_records(output), {})
