@@ -230,9 +230,10 @@ def _scores(report: Any) -> dict[str, float]:
 
 def with_options(model: Path, options: dict[str, Any]) -> Extractor:
     """A trained model with some options changed."""
-    from onoma.extractor import Extractor, LazyModel, LoadedModel
+    from onoma.extractor import Extractor
     from onoma.labels.translation import LabelTranslator
     from onoma.models.folder import open_single
+    from onoma.reading import LazyModel, LoadedModel
     from onoma.systems.base import RuntimeSettings
     from onoma.systems.registry import get_system
 

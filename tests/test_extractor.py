@@ -24,12 +24,13 @@ import tiny
 from onoma import Document, EntityType, Extractor, OnomaError
 from onoma.decoding import Overlap, Proposals, decode, stitch
 from onoma.entities import Entity
-from onoma.extractor import SECTION_TOKENS, Section, _last_uncrossed, _load_model
+from onoma.extractor import _load_model
 from onoma.inputs.batches import Batch, collate
 from onoma.inputs.packing import PackedTexts
 from onoma.labels.translation import TRANSLATIONS_FILE
 from onoma.models.config import ModelConfig, Route, RoutedConfig, load_config
 from onoma.models.export import write_translations
+from onoma.reading import SECTION_TOKENS, Section, _last_uncrossed
 from onoma.systems import base
 from onoma.text import cut_windows, segment, sentence_starts
 from tiny import TYPES, documents

@@ -22,8 +22,8 @@ from onoma.errors import OnomaError
 from onoma.inputs.blocks import PackedBlocks
 
 if TYPE_CHECKING:
-    from onoma.extractor import LoadedModel, Question, Reader, ReadingTimes
     from onoma.inputs.packing import PackedTexts
+    from onoma.reading import LoadedModel, Question, Reader, ReadingTimes
 
 Integers = NDArray[np.int64]
 

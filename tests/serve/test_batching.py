@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from onoma.entities import Entity
 from onoma.errors import OnomaError
-from onoma.extractor import Section
+from onoma.reading import Section
 from onoma.serve.batching import Batcher, Job, Request, _Group, estimate_tokens
 from onoma.serve.errors import ApiError
 from onoma.serve.metrics import Metrics

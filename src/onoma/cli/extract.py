@@ -27,7 +27,7 @@ from onoma.cli.shared import (
 if TYPE_CHECKING:
     from onoma.data.texts import Located
     from onoma.entities import Entity
-    from onoma.extractor import Section
+    from onoma.reading import Section
 
 Format = Literal["table", "json", "jsonl", "html", "csv", "parquet"]
 

@@ -27,7 +27,7 @@ import numpy as np
 from onoma.data import Inventory
 from onoma.errors import OnomaError
 from onoma.evaluation.throughput import Rate
-from onoma.extractor import Extractor, LoadedModel
+from onoma.extractor import Extractor
 from onoma.inputs.batches import Batch, bucket_by_length
 from onoma.inputs.packing import PackedTexts, WindowedTexts
 from onoma.models.folder import ONNX_FILE
@@ -35,6 +35,7 @@ from onoma.models.hub import EMBEDDED
 from onoma.onnx.runtime import MAX_BATCH_TOKENS, STATES
 from onoma.onnx.session import OnnxSession, WorkerThreads
 from onoma.processors import peak_memory
+from onoma.reading import LoadedModel
 from onoma.text.words import segment
 
 LABEL_COUNTS = (1, 10, 100, 1_000, 5_000)

@@ -16,7 +16,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from onoma import __version__
 from onoma.errors import OnomaError
-from onoma.extractor import Extractor, Section
+from onoma.extractor import Extractor
+from onoma.reading import Section
 from onoma.serve import batching
 from onoma.serve.batching import Batcher
 from onoma.serve.body import read_body

@@ -21,7 +21,7 @@ from math import ceil
 from onoma.candidates import TextCandidates, find_candidates
 from onoma.entities import Entity
 from onoma.errors import OnomaError
-from onoma.extractor import Reader, ReadingTimes, Section
+from onoma.reading import Reader, ReadingTimes, Section
 from onoma.serve.errors import ApiError
 from onoma.serve.metrics import Metrics
 

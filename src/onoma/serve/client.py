@@ -18,8 +18,8 @@ import httpx
 from onoma.decoding.overlap import Overlap
 from onoma.entities import Entity, EntityType
 from onoma.errors import OnomaError
-from onoma.extractor import Section
 from onoma.labels.parsing import Labels, Threshold
+from onoma.reading import Section
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 

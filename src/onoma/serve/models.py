@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 from onoma import __version__
 from onoma.entities import Preset
-from onoma.extractor import Extractor, Reader
+from onoma.extractor import Extractor
 from onoma.labels.presets import preset_threshold
+from onoma.reading import Reader
 from onoma.serve.batching import estimate_tokens
 from onoma.serve.errors import ApiError
 from onoma.serve.metrics import Metrics

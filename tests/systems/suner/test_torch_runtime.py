@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from onoma import EntityType, OnomaError, load
 from onoma.decoding import Proposals
-from onoma.extractor import Extractor, LazyModel, LoadedModel
+from onoma.extractor import Extractor
 from onoma.inputs.batches import Batch
 from onoma.inputs.tokenizer import WordTokenIds, WordTokenizer
 from onoma.labels.examples import MarkedText
@@ -22,6 +22,7 @@ from onoma.labels.translation import LabelTranslator
 from onoma.models.config import ModelConfig
 from onoma.models.folder import ModelFolder, open_single
 from onoma.models.weights import load_model, save_model
+from onoma.reading import LazyModel, LoadedModel
 from onoma.systems.suner.candidates import dataset_prefix
 from onoma.systems.suner.marking import Candidates, mark, pair_numbers
 from onoma.systems.suner.model import Marks, at_words
