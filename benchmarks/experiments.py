@@ -33,8 +33,9 @@ HUB = {
     "flan-t5-small": "google/flan-t5-small",
     "t5-bert-zh": "encoders/t5-bert-zh",
     "t5-bge-small-zh": "encoders/t5-bge-small-zh",
+    "flan-t5-small-zh": "encoders/flan-t5-small-zh",
 }
-"""Encoders by the names that records use; the last two are made by recipes/punifiedner/chinese_t5.py."""
+"""Encoders by the names that records use; the last three are made by recipes/punifiedner/chinese_t5.py."""
 METRICS_FILE, VARIANTS_FILE, REPORTS_FILE, SCORES_FILE = "metrics.json", "variants.json", "reports.json", "scores.json"
 ENCODERS = ("mpnet-base", "gte-small")
 

@@ -1,7 +1,7 @@
 """PUnifiedNER's experiments on six English and five Chinese corpora: tables 1 and 3 of the paper, and its pilot study.
 
     python benchmarks/punifiedner.py --data CORPORA --languages en [--encoders FOLDER]
-    python benchmarks/punifiedner.py --data CORPORA --languages zh --only t5-bert-zh --encoders FOLDER
+    python benchmarks/punifiedner.py --data CORPORA --languages zh --only flan-t5-small-zh --encoders FOLDER
 
 Settings (all but the last start from one adaptation of the T5 to the texts of the language):
 
@@ -57,7 +57,7 @@ CORPORA = {
 SPLITS = {"cluener": {"dev": "cut", "test": "dev"}}  # nobody has published the labels of its test sentences
 RECIPES = {"en": "punifiedner/english.yaml", "zh": "punifiedner/chinese.yaml"}
 ADAPTATIONS = {"en": "punifiedner/english.yaml", "zh": "punifiedner/chinese_adapt.yaml"}
-ENCODERS = {"en": ("flan-t5-small",), "zh": ("t5-bert-zh", "t5-bge-small-zh")}
+ENCODERS = {"en": ("flan-t5-small",), "zh": ("flan-t5-small-zh", "t5-bert-zh", "t5-bge-small-zh")}
 DEV_LIMIT = 400
 BATCH_SIZE = 256  # windows; generation takes about as long for few as for many
 ADAPT_STEPS = {"en": 3000, "zh": 6000}
@@ -260,7 +260,7 @@ def score_on_demand(extractor: Extractor, corpus: Corpus) -> dict[str, float]:
 def main() -> None:
     """Run the experiments and write their records."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    add_arguments(parser, encoders=["flan-t5-small", "t5-bert-zh"])
+    add_arguments(parser, encoders=["flan-t5-small", "flan-t5-small-zh"])
     parser.add_argument("--languages", nargs="*", default=list(CORPORA), choices=list(CORPORA))
     parser.add_argument("--settings", nargs="*", choices=list(OPTIONS), help="only these settings")
     parser.add_argument("--corpora", nargs="*", help="only these corpora, of single models")

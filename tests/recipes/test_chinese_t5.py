@@ -16,7 +16,7 @@ from onoma.inputs.tokenizer import WordTokenizer
 from onoma.systems.blocks.encoders import load_encoder
 from onoma.training.run import train
 from tiny import documents, train_tokenizer
-from tiny_t5 import punifiedner_recipe
+from tiny_t5 import punifiedner_recipe, save_t5
 from tiny_training import SHORT
 
 SCRIPT = Path(__file__).parents[2] / "recipes" / "punifiedner" / "chinese_t5.py"
@@ -46,7 +46,9 @@ def bert_folder(encoder_folder: Path, tmp_path_factory: pytest.TempPathFactory) 
     return folder
 
 
+@pytest.mark.parametrize("own_layers", [False, True], ids=["of the BERT", "of a T5"])
 def test_the_folder_loads_and_is_trained_on(
+    own_layers: bool,
     script: ModuleType,
     bert_folder: Path,
     recipe_values: dict[str, Any],
@@ -54,10 +56,22 @@ def test_the_folder_loads_and_is_trained_on(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    settings = argparse.Namespace(decoder_layers=1, steps=30, denoising_steps=5, batch_size=16, seed=0)
+    settings = argparse.Namespace(
+        t5=str(save_t5(tmp_path / "english")) if own_layers else None,
+        decoder_layers=1,
+        steps=30,
+        denoising_steps=5,
+        denoising_rate=1e-2,
+        batch_size=16,
+        seed=0,
+    )
     script.make(str(bert_folder), tmp_path / "t5", [one.text for one in documents()], settings)
-    before, after = (float(line.split()[-1]) for line in capsys.readouterr().out.splitlines() if "cosine" in line)
-    assert after > before
+    printed = capsys.readouterr().out
+    if own_layers:
+        assert int(printed.split(" shared tokens")[0].split()[-1]) > 20
+    else:
+        before, after = (float(line.split()[-1]) for line in printed.splitlines() if "cosine" in line)
+        assert after > before
     model: Any = AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "t5")
     assert isinstance(model, T5ForConditionalGeneration)
     tokenizer = WordTokenizer.load(tmp_path / "t5")

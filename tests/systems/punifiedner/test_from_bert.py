@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 import torch
 
 from onoma import OnomaError
-from onoma.systems.punifiedner.from_bert import agreement, denoise, distil, t5_from_bert
+from onoma.systems.blocks.encoders import load_t5
+from onoma.systems.punifiedner.from_bert import agreement, denoise, distil, t5_from_bert, t5_with_embeddings
 from tiny_encoders import VOCABULARY, tiny_encoder
+from tiny_t5 import save_t5
 
 torch.set_num_threads(1)
 
@@ -69,8 +74,44 @@ def test_denoising_teaches_to_copy() -> None:
         return float((written == ids[:, 1:])[mask[:, 1:].bool()].float().mean())
 
     before = correct()
-    denoise(t5, (texts(32, seed) for seed in range(300)), 300, mask_token=1, rate=1e-2)
+    denoise(t5, (texts(32, seed) for seed in range(300)), 300, mask_token=1, rate=0.1)
     assert correct() > before + 0.05
+
+
+@pytest.mark.parametrize("own_output", [True, False])
+def test_a_t5_gets_the_vocabulary_of_a_bert(tmp_path: Path, own_output: bool) -> None:
+    t5: Any = load_t5(save_t5(tmp_path / "t5", own_output=own_output))
+    before, layer = t5.shared.weight.detach().clone(), t5.decoder.block[0].layer[0].SelfAttention.q.weight
+    shared = {token: (3 * token) % len(before) for token in range(4, 24)}
+    converted: Any = t5_with_embeddings(t5, tiny_encoder("bert"), shared, end=3, start=2)
+    rows = converted.shared.weight.detach()
+    assert rows.shape == (VOCABULARY, before.shape[1])
+    assert torch.equal(rows[torch.tensor(list(shared))], before[torch.tensor(list(shared.values()))])
+    assert converted.decoder.block[0].layer[0].SelfAttention.q.weight is layer
+    others = rows[30:] - before[torch.tensor(list(shared.values()))].mean(0)
+    assert float(others.norm(dim=1).std()) == pytest.approx(0.0, abs=1e-3)
+    assert torch.equal(converted.lm_head.weight.detach(), rows) is not own_output
+    assert (converted.config.vocab_size, converted.config.eos_token_id) == (VOCABULARY, 3)
+    ids, mask = texts(4, 0)
+    assert converted(input_ids=ids, attention_mask=mask, labels=ids).loss.isfinite()
+
+
+def test_embeddings_are_mapped_by_the_map_that_fits_shared_tokens(tmp_path: Path) -> None:
+    """If the embeddings of the T5 are a rotation of those of the BERT, other tokens get theirs by the same rotation."""
+    bert, t5 = tiny_encoder("bert"), load_t5(save_t5(tmp_path / "t5"))
+    own: Any = bert.get_submodule("embeddings.word_embeddings")
+    torch.manual_seed(0)
+    torch.nn.init.normal_(own.weight)
+    rotation = torch.linalg.qr(torch.randn(own.weight.shape[1], t5.get_submodule("shared").weight.shape[1]).T)[0].T
+    rotated = (own.weight @ rotation).detach()
+    converted: Any
+    shared = {token: token for token in range(40)}
+    table: Any = t5.get_submodule("shared").weight
+    with torch.no_grad():
+        table[:40] = rotated[:40]
+    converted = t5_with_embeddings(t5, bert, shared, end=3, start=2)
+    cosine = torch.nn.functional.cosine_similarity(converted.shared.weight[40:], rotated[40:])
+    assert cosine.mean() > 0.6
 
 
 def test_other_encoders_are_refused() -> None:

@@ -7,17 +7,20 @@ not give the states of BERT. `distil` trains it to do so.
 
 The decoder has the converted lower layers, and attention to the encoder with random weights. `denoise` teaches it to
 copy: without that, a long training for answers finds mentions no better than by chance.
+
+The other way round, `t5_with_embeddings` keeps all layers of a T5 of another language, which can copy, and takes only
+the embeddings from the BERT.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import T5Config, T5ForConditionalGeneration
+from transformers import Adafactor, T5Config, T5ForConditionalGeneration
 
 from onoma.errors import OnomaError
 
@@ -63,6 +66,46 @@ def t5_from_bert(bert: Any, *, decoder_layers: int, end: int, start: int) -> T5F
     model.eval()
     converted: T5ForConditionalGeneration = model
     return converted
+
+
+@torch.no_grad()
+def t5_with_embeddings(
+    t5: Any, bert: Any, shared: Mapping[int, int], *, end: int, start: int
+) -> T5ForConditionalGeneration:
+    """A T5 with its own layers and the vocabulary of a BERT.
+
+    A token that both vocabularies have keeps the embedding of the T5. The others have the embedding of the BERT, mapped
+    by the linear map that fits the shared tokens best (ridge regression), with the mean length of an embedding of the
+    T5. The output layer is treated in the same way.
+
+    Args:
+        shared: token of the BERT -> the same token of the T5.
+        end, start: as for `t5_from_bert`.
+    """
+    rows = bert.embeddings.word_embeddings.weight.detach()
+    tables = {"shared": t5.shared.weight, "lm_head": t5.lm_head.weight}
+    mapped = {name: _map_rows(rows, table.detach(), shared) for name, table in tables.items()}
+    t5.resize_token_embeddings(len(rows), mean_resizing=False)
+    for name, table in mapped.items():
+        t5.get_submodule(name).weight.copy_(table)
+    t5.config.pad_token_id, t5.config.eos_token_id = bert.config.pad_token_id, end
+    t5.config.decoder_start_token_id = start
+    t5.eval()
+    converted: T5ForConditionalGeneration = t5
+    return converted
+
+
+def _map_rows(rows: Tensor, table: Tensor, shared: Mapping[int, int], ridge: float = 0.1) -> Tensor:
+    """Rows of one table of embeddings in the space of another one, which has some of the tokens."""
+    own, other = (torch.tensor(list(tokens)) for tokens in (shared.keys(), shared.values()))
+    centred, wanted, mean = rows[own] - rows[own].mean(0), table[other], table[other].mean(0)
+    square = centred.T @ centred
+    penalty = ridge * square.trace() * torch.eye(len(square))
+    mapped: Tensor = (rows - rows.mean(0)) @ torch.linalg.solve(square + penalty, centred.T @ (wanted - mean))
+    length = (wanted - mean).norm(dim=1).mean()
+    mapped = mapped / mapped.norm(dim=1, keepdim=True).clamp_min(1e-6) * length + mean
+    mapped[own] = wanted
+    return mapped
 
 
 def _embeddings(own: Any) -> Tensor:
@@ -122,7 +165,8 @@ def distil(
         own, wanted = states(model, bert, ids, mask)
         return F.mse_loss(own.float(), wanted.float())
 
-    _train(model.encoder, loss_of, batches, steps, rate, on_step)
+    optimizer = torch.optim.AdamW(model.encoder.parameters(), lr=rate, weight_decay=0.0)
+    _train(model.encoder, optimizer, loss_of, batches, steps, on_step)
 
 
 def denoise(
@@ -132,42 +176,50 @@ def denoise(
     *,
     mask_token: int,
     share: float = 0.15,
-    rate: float = 3e-4,
+    rate: float = 5e-3,
     on_step: Callable[[int, Tensor], None] = lambda step, loss: None,
 ) -> None:
     """Train the whole model to write texts that it reads with a share of their tokens masked, as BART was trained.
 
-    `batches` are as for `distil`; each text begins with the token before the first token of an answer.
+    `batches` are as for `distil`; each text begins with the token before the first token of an answer. The optimiser is
+    that of T5: embeddings can be hundreds of times as large as other weights, and its steps are relative to the size.
     """
+    make_optimizer: Any = Adafactor
+    optimizer = make_optimizer(
+        model.parameters(), lr=rate, scale_parameter=True, relative_step=False, warmup_init=False
+    )
 
     def loss_of(ids: Tensor, mask: Tensor) -> Tensor:
-        masked = (torch.rand(ids.shape, device=ids.device) < share) & mask.bool()
-        labels = ids[:, 1:].masked_fill(~mask[:, 1:].bool(), -100)
-        loss: Tensor = model(input_ids=ids.masked_fill(masked, mask_token), attention_mask=mask, labels=labels).loss
-        return loss
+        return denoising_loss(model, ids, mask, mask_token=mask_token, share=share)
 
-    _train(model, loss_of, batches, steps, rate, on_step)
+    _train(model, optimizer, loss_of, batches, steps, on_step)
+
+
+def denoising_loss(model: Any, ids: Tensor, mask: Tensor, *, mask_token: int, share: float = 0.15) -> Tensor:
+    """The cross-entropy of texts that the model reads with a share of their tokens masked."""
+    masked = (torch.rand(ids.shape, device=ids.device) < share) & mask.bool()
+    labels = ids[:, 1:].masked_fill(~mask[:, 1:].bool(), -100)
+    loss: Tensor = model(input_ids=ids.masked_fill(masked, mask_token), attention_mask=mask, labels=labels).loss
+    return loss
 
 
 def _train(
     module: nn.Module,
+    optimizer: torch.optim.Optimizer,
     loss_of: Callable[[Tensor, Tensor], Tensor],
     batches: Iterable[tuple[Tensor, Tensor]],
     steps: int,
-    rate: float,
     on_step: Callable[[int, Tensor], None],
 ) -> None:
     """Train a module for some steps, with a rate that rises and falls."""
     module.train()
-    weights = list(module.parameters())
-    optimizer = torch.optim.AdamW(weights, lr=rate, weight_decay=0.0)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=steps, pct_start=0.1)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min(10 * (step + 1), steps - step) / steps)
     for step, (ids, mask) in zip(range(1, steps + 1), batches, strict=False):
         with torch.autocast(ids.device.type, torch.bfloat16, enabled=ids.is_cuda):
             loss = loss_of(ids, mask)
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(weights, 1.0)
+        torch.nn.utils.clip_grad_norm_(module.parameters(), 1.0)
         optimizer.step()
         schedule.step()
         on_step(step, loss.detach())
