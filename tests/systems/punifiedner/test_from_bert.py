@@ -93,7 +93,10 @@ def test_a_t5_gets_the_vocabulary_of_a_bert(tmp_path: Path, own_output: bool) ->
     assert torch.equal(converted.lm_head.weight.detach(), rows) is not own_output
     assert (converted.config.vocab_size, converted.config.eos_token_id) == (VOCABULARY, 3)
     ids, mask = texts(4, 0)
-    assert converted(input_ids=ids, attention_mask=mask, labels=ids).loss.isfinite()
+    loss = converted(input_ids=ids, attention_mask=mask, labels=ids).loss
+    converted.save_pretrained(tmp_path / "converted")
+    again: Any = load_t5(tmp_path / "converted")
+    assert float(again(input_ids=ids, attention_mask=mask, labels=ids).loss) == pytest.approx(float(loss))
 
 
 def test_embeddings_are_mapped_by_the_map_that_fits_shared_tokens(tmp_path: Path) -> None:

@@ -83,11 +83,14 @@ def t5_with_embeddings(
         end, start: as for `t5_from_bert`.
     """
     rows = bert.embeddings.word_embeddings.weight.detach()
-    tables = {"shared": t5.shared.weight, "lm_head": t5.lm_head.weight}
-    mapped = {name: _map_rows(rows, table.detach(), shared) for name, table in tables.items()}
-    t5.resize_token_embeddings(len(rows), mean_resizing=False)
-    for name, table in mapped.items():
-        t5.get_submodule(name).weight.copy_(table)
+    embedded = _map_rows(rows, t5.shared.weight.detach(), shared)
+    tied = t5.lm_head.weight is t5.shared.weight
+    output = embedded if tied else _map_rows(rows, t5.lm_head.weight.detach(), shared)
+    t5.shared.weight = nn.Parameter(embedded)  # by hand: transformers ties the output layer when it resizes
+    for stack in (t5.encoder, t5.decoder):
+        stack.embed_tokens.weight = t5.shared.weight
+    t5.lm_head.weight = t5.shared.weight if tied else nn.Parameter(output)
+    t5.shared.num_embeddings = t5.lm_head.out_features = t5.config.vocab_size = len(rows)
     t5.config.pad_token_id, t5.config.eos_token_id = bert.config.pad_token_id, end
     t5.config.decoder_start_token_id = start
     t5.eval()
