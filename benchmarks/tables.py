@@ -2,7 +2,8 @@
 
 Made are docs/benchmarks.md (all records), docs/reproduction.md (the tables of the papers), and in all other pages what
 stands between `<!-- table: binder, Table 1 -->`, `<!-- claims: binder -->`, `<!-- sizing: corpora -->` or
-`<!-- systems: compared -->` and `<!-- end -->`. With `--check` nothing is written; the exit code is 1 if a page does not show what the records say.
+`<!-- systems: compared -->` and `<!-- end -->`. With `--check` nothing is written; the exit code is 1 if a page does not
+show what the records say.
 """
 
 from __future__ import annotations
@@ -113,10 +114,7 @@ def fill_parts(text: str, papers: Papers, figures: Figures) -> str:
 
     def part(found: re.Match[str]) -> str:
         start, kind, key, end = found.groups()
-        if kind in RENDERERS:
-            made = RENDERERS[kind](figures)
-        else:
-            made = reproduction.render_part(kind, key, papers, figures)
+        made = RENDERERS[kind](figures) if kind in RENDERERS else reproduction.render_part(kind, key, papers, figures)
         return f"{start}\n{made}\n\n{end}"
 
     return PART.sub(part, text)

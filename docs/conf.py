@@ -8,11 +8,13 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-DOCS = Path(__file__).parent
-sys.path[:0] = [str(DOCS), str(DOCS.parent / "src")]
-
 import onoma
+
+sys.path.insert(0, str(Path(__file__).parent))
+
 from site_pages import Site, as_rest
+
+DOCS = Path(__file__).parent
 
 project = "Onoma"
 version = release = onoma.__version__
@@ -27,7 +29,6 @@ autodoc_mock_imports = ["torch", "transformers", "accelerate", "safetensors", "o
 autodoc_mock_imports += ["pandas", "polars", "pyarrow", "ray", "fsspec", "httpx", "matplotlib", "thinc"]
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
-autodoc_class_signature = "separated"
 autodoc_preserve_defaults = True
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 88

@@ -1,7 +1,7 @@
 """Pages of docs/ as the site shows them. The files themselves are plain Markdown, to be read in the repository as well.
 
 - The navigation is made of docs/index.md: every section with links to pages is a part of it.
-- A page with `<!-- file: ../CONTRIBUTING.md -->` shows that file, which stands elsewhere; links to the file lead to the page.
+- A page with `<!-- file: ../CONTRIBUTING.md -->` shows that file; links to the file lead to the page.
 - `<!-- api: onoma.load, onoma.Extractor -->` is replaced by signatures and docstrings.
 """
 
@@ -12,6 +12,8 @@ import re
 from pathlib import Path
 
 INDEX = "index.md"
+NOT_SEARCHED = ("benchmarks.md", "changelog.md")
+"""Pages that have every word, and would be found before the pages that explain it."""
 FILE = re.compile(r"<!-- file: (\S+) -->")
 API = re.compile(r"<!-- api: ([^>]+?) -->")
 SECTION = re.compile(r"^## (.+)\n((?:(?!^## ).*\n?)*)", re.MULTILINE)
@@ -40,6 +42,8 @@ class Site:
         if origin != page:
             text = FRONT_MATTER.sub("", origin.read_text(encoding="utf-8"))
         text = API.sub(lambda found: api_directives(found.group(1)), self._with_links(text, page, origin))
+        if page.name in NOT_SEARCHED:
+            text = f"---\nnosearch: true\n---\n{text}"
         return text + navigation(text) if page == self.docs / INDEX else text
 
     def _with_links(self, text: str, page: Path, origin: Path) -> str:
@@ -56,20 +60,27 @@ class Site:
 
 def sections(index: str) -> dict[str, list[str]]:
     """The pages that each section of the index links to."""
-    found = {title: [link for link in LINK.findall(body) if link.endswith(".md")] for title, body in SECTION.findall(index)}
+    found = {
+        title: [link for link in LINK.findall(body) if link.endswith(".md")] for title, body in SECTION.findall(index)
+    }
     return {title: list(dict.fromkeys(links)) for title, links in found.items() if links}
 
 
 def navigation(index: str) -> str:
     """The navigation of the site: one hidden table of contents per section of the index."""
-    parts = ["```{{toctree}}\n:hidden:\n:caption: {}\n\n{}\n```\n".format(title, "\n".join(pages)) for title, pages in sections(index).items()]
+    parts = [
+        "```{{toctree}}\n:hidden:\n:caption: {}\n\n{}\n```\n".format(title, "\n".join(pages))
+        for title, pages in sections(index).items()
+    ]
     return "\n\n" + "\n".join(parts)
 
 
 def api_directives(names: str) -> str:
     """Directives that show the docstrings of public names; classes are those with a capital letter."""
     directives = [
-        f".. autoclass:: {name}\n   :members:\n" if name.rpartition(".")[2][0].isupper() else f".. autofunction:: {name}\n"
+        f".. autoclass:: {name}\n   :members:\n"
+        if name.rpartition(".")[2][0].isupper()
+        else f".. autofunction:: {name}\n"
         for name in re.split(r",\s*", names)
     ]
     return "```{{eval-rst}}\n{}\n```".format("\n".join(directives))
