@@ -2,8 +2,8 @@
 
 Made are docs/benchmarks.md (all records), docs/reproduction.md (the tables of the papers), and in all other pages what
 stands between `<!-- table: binder, Table 1 -->`, `<!-- claims: binder -->`, `<!-- sizing: corpora -->` or
-`<!-- systems: compared -->` and `<!-- end -->`. With `--check` nothing is written; the exit code is 1 if a page does not
-show what the records say.
+`<!-- systems: compared -->` and `<!-- end -->`. With `--check` nothing is written; the exit code is 1 if a page does
+not show what the records say.
 """
 
 from __future__ import annotations
