@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: run test check install clean
+.PHONY: run test check docs install clean
 
 run: $(INSTALLED)
 	$(BIN)/python examples/tour.py
@@ -17,6 +17,10 @@ check: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest -q -m "not slow"
+
+docs: $(INSTALLED)
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --doctree-dir build/doctrees docs build/docs
+	@echo 'The documentation is in build/docs: open build/docs/index.html in a browser.'
 
 install: $(INSTALLED)
 

@@ -1,8 +1,9 @@
 """Make the tables of the documentation from the records in benchmarks/results: `python benchmarks/tables.py`.
 
 Made are docs/benchmarks.md (all records), docs/reproduction.md (the tables of the papers), and in all other pages what
-stands between `<!-- table: binder, Table 1 -->`, `<!-- claims: binder -->` or `<!-- sizing: corpora -->` and
-`<!-- end -->`. With `--check` nothing is written; the exit code is 1 if a page does not show what the records say.
+stands between `<!-- table: binder, Table 1 -->`, `<!-- claims: binder -->`, `<!-- sizing: corpora -->` or
+`<!-- systems: compared -->` and `<!-- end -->`. With `--check` nothing is written; the exit code is 1 if a page does
+not show what the records say.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import choice
 import reproduction
 import sizing
 from figures import Figures, number, table_line
@@ -23,7 +25,7 @@ from papers import Papers, read_papers
 from records import RESULTS, ROOT, main_with_errors, read_records
 
 BENCHMARKS, REPRODUCTION = "benchmarks.md", "reproduction.md"
-PART = re.compile(r"(<!-- (table|claims|sizing): (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
+PART = re.compile(r"(<!-- (table|claims|sizing|systems): (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 HEAD = """\
 # Benchmarks
 
@@ -32,6 +34,9 @@ hand. A cell is the value, ± the standard deviation over seeds or repeats, and 
 is one. `cpu_seconds` is processor time. Rows marked *historic* cannot be measured again as they stand; the reason is
 below the table. In commands, `$CORPORA` and `$ENCODERS` are the folders of corpora and encoders.
 """
+
+RENDERERS = {"sizing": sizing.render, "systems": choice.render}
+"""Of parts of which there is only one."""
 
 Row = dict[str, Any]
 
@@ -109,7 +114,7 @@ def fill_parts(text: str, papers: Papers, figures: Figures) -> str:
 
     def part(found: re.Match[str]) -> str:
         start, kind, key, end = found.groups()
-        made = sizing.render(figures) if kind == "sizing" else reproduction.render_part(kind, key, papers, figures)
+        made = RENDERERS[kind](figures) if kind in RENDERERS else reproduction.render_part(kind, key, papers, figures)
         return f"{start}\n{made}\n\n{end}"
 
     return PART.sub(part, text)

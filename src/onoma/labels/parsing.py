@@ -104,10 +104,12 @@ def split_labels(text: str) -> list[str]:
 def read_types(path: str | os.PathLike[str]) -> list[EntityType]:
     """Types from a YAML file: name → description, or a list with name, description, examples and threshold.
 
-    drug: a medicine or active substance        - name: drug
-    side effect:                                  description: a medicine or active substance
-                                                  examples: [aspirin, heparin]
-                                                  threshold: 0.4
+    Two such files, side by side::
+
+        drug: a medicine or active substance        - name: drug
+        side effect:                                  description: a medicine or active substance
+                                                      examples: [aspirin, heparin]
+                                                      threshold: 0.4
     """
     content = read_yaml(path, strings=True)  # because a type may be called "no"
     if isinstance(content, dict):
