@@ -1,0 +1,88 @@
+"""The documentation site: its navigation, pages that show other files, and the reference of the Python interface."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import onoma
+from onoma import data, evaluation, scale, training
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "docs"))
+
+from site_pages import API, LINK, Site, as_rest, navigation, sections
+
+DOCS = Path(__file__).parent.parent / "docs"
+OTHERS = {"FORMATS", "__version__"}
+"""Public names that are neither classes nor functions."""
+
+
+@pytest.fixture(scope="module")
+def site() -> Site:
+    return Site(DOCS)
+
+
+def test_the_navigation_has_every_page_once() -> None:
+    listed = [page for pages in sections((DOCS / "index.md").read_text(encoding="utf-8")).values() for page in pages]
+    assert sorted(["index.md", *listed]) == sorted(str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md"))
+
+
+def test_a_section_of_the_index_is_a_part_of_the_navigation() -> None:
+    index = "# Top\n[no](part.md)\n## First\n| [a](a.md) | [b](b/c.md#d) |\n## Empty\ntext\n## Last\n[x](x.md)\n"
+    assert sections(index) == {"First": ["a.md", "b/c.md"], "Last": ["x.md"]}
+    assert ":caption: First\n\na.md\nb/c.md\n" in navigation(index)
+
+
+def test_no_link_of_the_site_is_dead(site: Site) -> None:
+    for page in sorted(DOCS.rglob("*.md")):
+        shown = re.sub(r"^```.*?^```$", "", site.show(page, page.read_text("utf-8")), flags=re.MULTILINE | re.DOTALL)
+        for link in LINK.findall(shown):
+            target = (page.parent / link).resolve()
+            assert target.exists(), f"{page} links to {link}, which does not exist"
+            assert target.suffix != ".md" or target.is_relative_to(DOCS), (
+                f"{page} links to {link}, not part of the site"
+            )
+
+
+def test_a_page_shows_a_file_that_stands_elsewhere(site: Site) -> None:
+    page = DOCS / "model-card.md"
+    shown = site.show(page, page.read_text(encoding="utf-8"))
+    assert shown.startswith("# Onoma's embedded model\n")  # without the front matter of the card
+    assert "](../model-card.md)" in site.show(DOCS / "lab/x.md", "[card](../../src/onoma/models/default/README.md)")
+
+
+def test_code_of_a_page_is_left_as_it_is(site: Site) -> None:
+    code = "```text\n[a](../../README.md)\n```\n"
+    assert site.show(DOCS / "guides/x.md", code) == code
+
+
+def test_the_reference_has_every_public_name() -> None:
+    page = (DOCS / "reference/api.md").read_text(encoding="utf-8")
+    listed = {name for names in API.findall(page) for name in re.split(r",\s*", names)}
+    public = {f"{one.__name__}.{name}" for one in (onoma, data, evaluation, scale, training) for name in one.__all__}
+    same = {"onoma.training.train"}  # onoma.train
+    assert {name for name in public - listed - same if name.rpartition(".")[2] not in OTHERS} == set()
+    for name in sorted(listed):
+        module, _, attribute = name.rpartition(".")
+        assert getattr(import_module(module), attribute).__doc__, f"{name} has no docstring"
+
+
+def test_names_in_docstrings_become_code() -> None:
+    assert as_rest("`a` or `B`s, ``c``") == "``a`` or ``B``\\ s, ``c``"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("furo") is None, reason='the site needs pip install "onoma[docs]"')
+def test_the_site_is_built_without_warnings(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "sphinx", "--quiet", "--fail-on-warning", "--keep-going", str(DOCS), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Extractor.extract" in (tmp_path / "reference/api.html").read_text(encoding="utf-8")
+    assert "Limits and biases" in (tmp_path / "model-card.html").read_text(encoding="utf-8")
+    assert (tmp_path / "searchindex.js").is_file()
