@@ -47,8 +47,9 @@ def report(
 ) -> None:
     """Write a report about a model as one HTML file: scores, errors, calibration, thresholds, pictures."""
     from onoma.evaluation.analysis import study
-    from onoma.evaluation.pages import require_report, write_report
+    from onoma.evaluation.pages import render_report, require_report
     from onoma.evaluation.runs import load_models, open_corpus
+    from onoma.files import atomic_write
     from onoma.labels.parsing import parse_threshold
 
     require_report()
@@ -56,7 +57,7 @@ def report(
     gold = [open_corpus(one, split, names=names, language=language, limit=limit) for one in corpora]
     seen = open_corpus(training, usual=("train",), names=names, language=language) if training else None
     models = load_models([model, *(against or ())], backend, device)
-    with progress_bar(len(models) * sum(map(len, gold))) as update:
+    with atomic_write(output) as file, progress_bar(len(models) * sum(map(len, gold))) as update:
         found = study(
             models,
             gold,
@@ -67,7 +68,7 @@ def report(
             errors=errors,
             on_progress=update,
         )
-    write_report(found, output)
+        file.write(render_report(found))
     if as_json:
         print_json(found.to_dict())
     else:

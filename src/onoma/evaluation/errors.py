@@ -27,12 +27,16 @@ class Segment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MentionError:
-    """An error of one of the `ERROR_KINDS`; documents are counted from 1. `context` starts at the offset `start`."""
+    """An error of one of the `ERROR_KINDS`; documents are counted from 1.
+
+    `context` starts at the offset `start` of the document, and is cut short at its end if `is_cut`.
+    """
 
     kind: str
     document: int
     start: int
     context: str
+    is_cut: bool
     gold: Entity | None
     predicted: Entity | None
 
@@ -104,4 +108,5 @@ def _describe(
     shown = [one for one in given if one is not None]
     low = max(0, min(one.start for one in shown) - CONTEXT)
     high = max(one.end for one in shown) + CONTEXT
-    return MentionError(kind, number + 1, low, document.text[low:high], given[0], given[1])
+    is_cut = high < len(document.text)
+    return MentionError(kind, number + 1, low, document.text[low:high], is_cut, given[0], given[1])

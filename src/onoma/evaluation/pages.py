@@ -172,12 +172,13 @@ def _signed(difference: Difference) -> str:
 def _chapter(number: int, row: Sequence[Analysis], several: bool) -> Chapter:
     first, name = row[0], f"corpus-{number}"
     report = first.report
+    types = sum(one.gold > 0 for one in report.strict.types.values())
     facts = (
-        f"{report.documents:,} documents, {report.strict.micro.gold:,} gold mentions of "
-        f"{sum(one.gold > 0 for one in report.strict.types.values()):,} types; {first.overlap} mentions"
+        f"Documents: {report.documents:,}, gold mentions: {report.strict.micro.gold:,}, types with gold mentions: "
+        f"{types:,}, overlap: {first.overlap}"
     )
     if report.left_out:
-        facts += f"; {report.left_out:,} predictions of types that are not annotated in their document are left out"
+        facts += f", predictions left out because their type is not annotated in their document: {report.left_out:,}"
     chapter = Chapter(name, first.corpus.name if several else f"Corpus {first.corpus.name}", facts)
     if not report.documents:
         chapter.sections.append(Section(f"{name}-empty", "Nothing to show", "The corpus has no documents."))
@@ -249,7 +250,7 @@ def _confusion(name: str, report: Report) -> Section:
         "invented ones. Cells are shaded by their share of the row; boundaries may be wrong."
     )
     if left_out:
-        note += f" {left_out} types with fewer errors are left out."
+        note += f" Types with fewer errors are left out: {left_out}."
     picture = Picture(plots.as_svg(plots.draw_confusion(report), f"{name}-confusion"), "Gold types by predicted types")
     confused = report.confusion.confused[:SHOWN_CONFUSIONS]
     rows = [[one.gold or "", one.predicted or "", f"{one.count:,}"] for one in confused]
@@ -261,7 +262,7 @@ def _error_kinds(name: str, row: Sequence[Analysis]) -> Section:
     report, reports = row[0].report, _reports(row)
     kinds = report.error_kinds
     note = (
-        f"{kinds.errors:,} errors of {row[0].model}. Of the predictions with the right type and wrong boundaries, "
+        f"Errors of {row[0].model}: {kinds.errors:,}. Of the predictions with the right type and wrong boundaries, "
         f"{kinds.too_long:,} are too long and {kinds.too_short:,} too short."
     )
     pictures = [Picture(plots.as_svg(plots.draw_error_kinds(reports), f"{name}-kinds"), "Errors by kind")]
@@ -286,7 +287,7 @@ def _error_kinds(name: str, row: Sequence[Analysis]) -> Section:
 
 def _error_examples(name: str, one: Analysis) -> Section:
     total, shown = one.report.error_kinds.errors, len(one.errors)
-    note = f"All {total:,} errors of {one.model}."
+    note = f"All errors of {one.model}."
     if shown < total:
         note = f"{shown:,} of the {total:,} errors of {one.model}, chosen so that all kinds and types occur."
     return Section(f"{name}-examples", "Errors in context", note, errors=one.errors)
@@ -368,7 +369,7 @@ def _distributions(name: str, one: Analysis) -> Iterator[Section]:
     )
     if unseen:
         note += (
-            f" {unseen:,} gold mentions are in no density: their score is lower, or the model cannot find them because "
+            f" Gold mentions in no density: {unseen:,}. Their scores are lower, or the model cannot find them because "
             "they are too long or do not start and end with words."
         )
     if len(found) > plots.SHOWN_PANELS:

@@ -107,14 +107,14 @@ def as_svg(figure: Any, name: str) -> str:
     svg = svg[svg.index("<svg") :]
     width = round(figure.get_figwidth() * 96)
     svg = re.sub(r'width="[^"]*pt" height="[^"]*pt"|height="[^"]*pt" |width="[^"]*pt" ', "", svg, count=2)
-    svg = svg.replace("<svg ", f'<svg width="{width}" style="max-width: 100%; min-width: {width * 4 // 5}px" ', 1)
+    svg = svg.replace("<svg ", f'<svg width="{width}" style="max-width: 100%; min-width: {width * 7 // 10}px" ', 1)
     svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
     svg = re.sub(r'<g id="[^"]*"', "<g", svg)
     svg = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', svg)
     svg = re.sub(r'href="#([^"]+)"', rf'href="#{name}-\1"', svg)
     svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", svg)
     svg = re.sub(r"#[0-9a-f]{6}\b", lambda found: _variable(found.group()), svg)
-    return re.sub(r"font: ([\d.]+px) [^;\"]*", r"font-size: \1", svg)  # the page chooses the font
+    return re.sub(r"font-family: [^;\"]*; ", "", svg)  # the page chooses the font
 
 
 def _variable(colour: str) -> str:
@@ -163,7 +163,7 @@ def draw_summary(study: Study) -> Any:
     names = [shorten(row[0].corpus.name) for row in study.analyses]
     head = 0.35 * bool(len(study.models) > 1)
     figure = _figure(
-        7, 0.6 + head + (0.2 + 0.14 * len(study.models)) * len(names), _inches(names) + 0.15, top=0.05 + head
+        4.8, 0.6 + head + (0.2 + 0.14 * len(study.models)) * len(names), _inches(names) + 0.15, top=0.05 + head
     )
     axes = figure.subplots()
     for place, row in enumerate(shown):
@@ -178,7 +178,7 @@ def draw_summary(study: Study) -> Any:
             )
     axes.set(xlim=(0, 100), ylim=(len(names) - 0.5, -0.5), xlabel="strict F1 with 95% interval")
     axes.set_yticks(range(len(names)), names, color=INK)
-    axes.tick_params(axis="y", length=0)
+    axes.tick_params(axis="y", length=0, pad=6)
     axes.grid(axis="x")
     if head:
         _legend(axes, 3)
@@ -191,7 +191,7 @@ def draw_types(reports: Mapping[str, Report]) -> Any:
     names = sorted(first.strict.types, key=lambda name: (-first.strict.types[name].gold, name))[:SHOWN_TYPES]
     shown = [f"{shorten(name)} ({first.strict.types[name].gold:,})" for name in names]
     head = 0.35 * bool(len(reports) > 1)
-    figure = _figure(7, 0.6 + head + 0.27 * len(names), _inches(shown) + 0.15, top=0.05 + head)
+    figure = _figure(6, 0.6 + head + 0.27 * len(names), _inches(shown) + 0.15, top=0.05 + head)
     axes, rows = figure.subplots(), np.arange(len(names))
     for number, (model, report) in enumerate(reports.items()):
         shift = (number - (len(reports) - 1) / 2) * 0.18
@@ -201,7 +201,7 @@ def draw_types(reports: Mapping[str, Report]) -> Any:
         axes.plot(values, rows + shift, linestyle="none", markersize=5.5, label=shorten(model), clip_on=False, **style)
     axes.set(xlim=(0, 100), ylim=(len(names) - 0.5, -0.5), xlabel="strict F1 (gold mentions in brackets)")
     axes.set_yticks(rows, shown, color=INK)
-    axes.tick_params(axis="y", length=0)
+    axes.tick_params(axis="y", length=0, pad=6)
     axes.grid(axis="x")
     if head:
         _legend(axes, 3)
@@ -215,7 +215,7 @@ def draw_confusion(report: Report) -> Any:
     shown = [*map(shorten, names), NOTHING]
     shares = counts / np.maximum(counts.sum(1, keepdims=True), 1)
     cell = 0.42 if len(shown) > 10 else 0.56
-    left, side = _inches(shown) + 0.4, cell * len(shown)
+    left, side = _inches(shown) + 0.45, cell * len(shown)
     top = 0.75 * _inches(shown) + 0.45
     figure = _figure(
         left + side + 0.75 * _inches(shown[-2:]) + 0.1,
@@ -259,7 +259,7 @@ def draw_error_kinds(reports: Mapping[str, Report]) -> Any:
     shown = [ERROR_KINDS[kind] for kind in kinds]
     head, height = 0.35 * bool(len(reports) > 1), 0.8 / len(reports)
     figure = _figure(
-        7, 0.55 + head + (0.3 + 0.12 * (len(reports) - 1)) * len(kinds), _inches(shown) + 0.1, 0.6, top=0.05 + head
+        5.2, 0.55 + head + (0.3 + 0.12 * (len(reports) - 1)) * len(kinds), _inches(shown) + 0.1, 0.6, top=0.05 + head
     )
     axes, rows = figure.subplots(), np.arange(len(kinds))
     for number, (model, report) in enumerate(reports.items()):
@@ -269,7 +269,7 @@ def draw_error_kinds(reports: Mapping[str, Report]) -> Any:
         axes.bar_label(bars, [f"{value:,}" for value in values], padding=3, size=_POINTS - 1)
     axes.set(ylim=(len(kinds) - 0.5, -0.5), xlabel="errors")
     axes.set_yticks(rows, shown, color=INK)
-    axes.tick_params(axis="y", length=0)
+    axes.tick_params(axis="y", length=0, pad=6)
     axes.xaxis.get_major_locator().set_params(integer=True)
     if head:
         _legend(axes, 3)
@@ -282,9 +282,8 @@ def draw_type_errors(report: Report) -> Any:
     names = sorted(types, key=lambda name: (-sum(types[name].values()), name))[:SHOWN_TYPES]
     kinds = [kind for kind in ERROR_KINDS if any(types[name][kind] for name in names)]
     shown = [shorten(name) for name in names]
-    lines = -(-len(kinds) // 3)
-    head = 0.1 + 0.2 * lines
-    figure = _figure(7, 0.55 + head + 0.27 * len(names), _inches(shown) + 0.1, 0.3, top=head)
+    head = 0.1 + 0.2 * -(-len(kinds) // 2)
+    figure = _figure(5.6, 0.55 + head + 0.27 * len(names), _inches(shown) + 0.1, 0.2, top=head)
     axes, left = figure.subplots(), np.zeros(len(names))
     for kind in kinds:
         values = np.array([types[name][kind] for name in names])
@@ -301,9 +300,9 @@ def draw_type_errors(report: Report) -> Any:
         left += values
     axes.set(ylim=(len(names) - 0.5, -0.5), xlabel="errors")
     axes.set_yticks(range(len(names)), shown, color=INK)
-    axes.tick_params(axis="y", length=0)
+    axes.tick_params(axis="y", length=0, pad=6)
     axes.xaxis.get_major_locator().set_params(integer=True)
-    _legend(axes, 3, handlelength=1.0)
+    _legend(axes, 2, handlelength=1.0)
     return figure
 
 
@@ -312,7 +311,7 @@ def draw_slices(rows: Mapping[str, Any], xlabel: str) -> Any:
     names = list(rows)
     has_f1 = all(isinstance(one, Scores) for one in rows.values())
     values = [100 * (one.f1 if isinstance(one, Scores) else one.recall) for one in rows.values()]
-    figure = _figure(max(2.6, 0.7 + 0.55 * len(names)), 2.3, 0.55, bottom=0.55, top=0.25)
+    figure = _figure(max(2.6, 0.7 + 0.62 * len(names)), 2.2, 0.55, bottom=0.55, top=0.15)
     axes = figure.subplots()
     bars = axes.bar(range(len(names)), values, 0.66, color=BLUE if has_f1 else SKY)
     axes.bar_label(bars, [f"{value:.0f}" for value in values], padding=2, size=_POINTS - 1)
@@ -335,7 +334,16 @@ def draw_calibration(models: Mapping[str, Calibration]) -> Any:
         if len(models) == 1:
             axes.vlines(score, low, high, color=colour, linewidth=1.2, alpha=0.6)
         marker, dashes = MARKERS[number % len(MARKERS)], DASHES[number % len(DASHES)]
-        axes.plot(score, share, marker=marker, linestyle=dashes, color=colour, markersize=5, label=shorten(model))
+        axes.plot(
+            score,
+            share,
+            marker=marker,
+            linestyle=dashes,
+            color=colour,
+            markersize=5,
+            label=shorten(model),
+            clip_on=False,
+        )
     axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="score", ylabel="share of gold mentions")
     axes.grid()
     if head:
@@ -349,7 +357,7 @@ def draw_thresholds(curves: ThresholdCurves) -> Any:
     panels = {"all types (micro)": curves.micro} | {name: curves.types[name] for name in frequent}
     if len(curves.types) == 1:
         del panels[frequent[0]]
-    figure, grid = _panels(len(panels), top=0.5)
+    figure, grid = _panels(len(panels))
     for axes, (name, curve) in zip(grid, panels.items(), strict=False):
         _draw_threshold_curve(axes, curve)
         axes.set_title(f"{shorten(name)} ({curve.scores[0].gold:,})", loc="left")
@@ -371,7 +379,7 @@ def _draw_threshold_curve(axes: Any, curve: ThresholdCurve) -> None:
 def draw_distributions(distributions: Mapping[str, ScoreDistribution]) -> Any:
     """Densities of the logits of scores: gold mentions, other spans, and the threshold, one panel per type."""
     shown = dict(list(distributions.items())[:SHOWN_PANELS])
-    figure, grid = _panels(len(shown), top=0.5)
+    figure, grid = _panels(len(shown))
     centres = (LOGITS[1:] + LOGITS[:-1]) / 2
     for axes, (name, one) in zip(grid, shown.items(), strict=False):
         for counts, label, colour, dashes in (
@@ -406,7 +414,8 @@ def _smooth(counts: Any) -> Any:
     return smooth / max(smooth.sum() * (LOGITS[1] - LOGITS[0]), 1e-12)
 
 
-def _panels(count: int, top: float) -> tuple[Any, list[Any]]:
+def _panels(count: int) -> tuple[Any, list[Any]]:
+    top = 0.62  # for the legend and titles
     columns = min(3, count)
     rows = -(-count // columns)
     width, height = 2.75 * columns + 0.3, top + 1.75 * rows + 0.45

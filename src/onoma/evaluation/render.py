@@ -198,7 +198,7 @@ def _marked(error: MentionError) -> RenderableType:
     from rich.padding import Padding
     from rich.text import Text
 
-    line, before = Text(overflow="fold"), (False, False)
+    line, before = Text("…" * (error.start > 0), overflow="fold"), (False, False)
     for text, *inside in [*error.segments(), ("", False, False)]:
         changed = [was != now for was, now in zip(before, inside, strict=True)]
         closed = "".join(
@@ -207,7 +207,7 @@ def _marked(error: MentionError) -> RenderableType:
         opened = "".join(mark for mark, change, now in zip("[{", changed, inside, strict=True) if change and now)
         line.append(closed + opened).append(_one_line(text), "bold" if any(inside) else "")
         before = (inside[0], inside[1])
-    return Padding(line, (0, 0, 0, 8))
+    return Padding(line.append("…" * error.is_cut), (0, 0, 0, 8))
 
 
 def _one_line(text: str) -> str:

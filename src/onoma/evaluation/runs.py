@@ -23,6 +23,7 @@ from onoma.evaluation.render import render
 from onoma.evaluation.report import Report, as_plain, evaluate_comparison
 from onoma.extractor import Extractor, load
 from onoma.labels.parsing import Threshold
+from onoma.models.hub import EMBEDDED_NAME
 from onoma.systems.base import Backend
 
 if TYPE_CHECKING:
@@ -32,8 +33,6 @@ AnyPath = str | os.PathLike[str]
 Names = Literal["natural", "inventory", "labels"]
 
 DEV_SPLITS = ("dev", "valid", "validation")
-EMBEDDED_NAME = "embedded"
-"""What the embedded model is called on the command line."""
 
 
 @dataclass(frozen=True, slots=True)

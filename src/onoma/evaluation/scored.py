@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from onoma.candidates import Candidate
+from onoma.candidates import Candidate, TextCandidates
 from onoma.decoding.decode import preferred_rows
 from onoma.decoding.overlap import Overlap, resolve_overlaps
 from onoma.entities import Corpus, Entity
@@ -99,15 +99,12 @@ def score_spans(
     overlap = overlap or usual_overlap(corpus)
     collector, predicted = _Collector(corpus), list[list[Entity]]()
     for first in range(0, len(corpus), _DOCUMENTS_AT_ONCE):
-        documents = corpus.documents[first : first + _DOCUMENTS_AT_ONCE]
-        found = model.candidates(
-            [one.text for one in documents],
-            corpus.types,
-            floor=FLOOR,
-            threshold=threshold,
-            overlap=overlap,
-            batch_size=batch_size,
-        )
+        texts = [one.text for one in corpus.documents[first : first + _DOCUMENTS_AT_ONCE]]
+        found = [TextCandidates() for _ in texts]
+        if corpus.types:
+            found = model.candidates(
+                texts, corpus.types, floor=FLOOR, threshold=threshold, overlap=overlap, batch_size=batch_size
+            )
         for one in found:
             collector.add(len(predicted), one.candidates, one.thresholds)
             predicted.append(one.entities)
