@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -40,7 +39,6 @@ class Analysis:
     report: Report
     errors: Sequence[MentionError]
     overlap: Overlap
-    seconds: float
     calibration: Calibration | None
     thresholds: ThresholdCurves | None
     distributions: Mapping[str, ScoreDistribution] | None
@@ -52,7 +50,7 @@ class Analysis:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        kept = ("model", "overlap", "seconds", "errors", "calibration", "thresholds", "distributions")
+        kept = ("model", "overlap", "errors", "calibration", "thresholds", "distributions")
         return self.report.to_dict() | {name: as_plain(getattr(self, name)) for name in kept}
 
 
@@ -82,11 +80,9 @@ def analyse(
     >>> analyse(onoma.load(), onoma.data.load_corpus("data/drugs", "dev")).calibration.error  # doctest: +SKIP
     0.04
     """
-    start = time.perf_counter()
     spans, predicted = score_spans(
         model, corpus, threshold=threshold, overlap=overlap, batch_size=batch_size, on_progress=on_progress
     )
-    seconds = time.perf_counter() - start
     comparison = Comparison.between(corpus, predicted)
     return Analysis(
         name,
@@ -94,7 +90,6 @@ def analyse(
         evaluate_comparison(comparison, training=training),
         find_errors(comparison, predicted, errors),
         spans.overlap,
-        seconds,
         calibration(spans),
         threshold_curves(spans),
         score_distributions(spans),

@@ -40,7 +40,8 @@ class History:
 def read_history(model: Path) -> History | None:
     """The history of the run that a model folder belongs to; None if there is none."""
     run = model if any(model.glob("curve*.jsonl")) else model.resolve().parent
-    stages = tuple(filter(None, (_read_stage(path) for path in sorted(run.glob("curve*.jsonl")))))
+    files = sorted(run.glob("curve*.jsonl"), key=lambda path: (path.stat().st_mtime, path.name))  # as they were trained
+    stages = tuple(filter(None, map(_read_stage, files)))
     sizes = next((found for folder in (run, *run.parents[:3]) if (found := _read_sizes(folder / _RESULTS))), {})
     return History(stages, sizes) if stages or sizes else None
 

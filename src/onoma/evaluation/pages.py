@@ -82,7 +82,7 @@ def render_report(study: Study) -> str:
     template = _template()
     with plots.plot_style():
         summary = _summary(study)
-        chapters = [_chapter(number, row, len(study.analyses) > 1) for number, row in enumerate(study.analyses, 1)]
+        chapters = [_chapter(number, row) for number, row in enumerate(study.analyses, 1)]
         training = _training(study)
     page: str = template.render(
         models=study.models,
@@ -129,7 +129,7 @@ def _summary(study: Study) -> Section:
         compared: list[Difference | None] = [None, *differences]
         for one, difference in zip(row, compared, strict=True):
             rows.append([one.corpus.name, *([one.model] * several), *_summary_cells(one, difference, several)])
-    head = ["corpus", *["model"] * several, "F1", "95% interval", "P", "R", "documents", "gold", "predicted", "docs/s"]
+    head = ["corpus", *["model"] * several, "F1", "95% interval", "P", "R", "documents", "gold", "predicted"]
     head += ["F1 minus first model", "p"] * several
     note = (
         "Strict: a prediction is correct if its first and last characters and its type are those of a gold mention. "
@@ -137,7 +137,7 @@ def _summary(study: Study) -> Section:
     )
     if several:
         note += " p: a paired bootstrap test of the difference to the first model; below 0.05, it is hardly chance."
-    shown = [one for row in study.analyses for one in row if one.report.intervals is not None]
+    shown = [one for row in study.analyses for one in row if one.report.strict.types]
     pictures = []
     if len(shown) > 1:
         svg = plots.as_svg(plots.draw_summary(study), "summary")
@@ -148,8 +148,15 @@ def _summary(study: Study) -> Section:
 def _summary_cells(one: Analysis, difference: Difference | None, several: bool) -> list[str]:
     report, intervals = one.report, one.report.intervals
     precision, recall, f1, gold, predicted = score_cells(report.strict.micro)
-    speed = f"{report.documents / one.seconds:,.1f}" if report.documents and one.seconds else "-"
-    cells = [f1, _range(intervals), precision, recall, f"{report.documents:,}", gold, predicted, speed]
+    cells = [
+        f1,
+        _range(intervals) if report.strict.types else "-",
+        precision,
+        recall,
+        f"{report.documents:,}",
+        gold,
+        predicted,
+    ]
     if not several:
         return cells
     return [*cells, *(["", ""] if difference is None else [_signed(difference), f"{difference.p_value:.3f}"])]
@@ -169,7 +176,7 @@ def _signed(difference: Difference) -> str:
 # --- one corpus
 
 
-def _chapter(number: int, row: Sequence[Analysis], several: bool) -> Chapter:
+def _chapter(number: int, row: Sequence[Analysis]) -> Chapter:
     first, name = row[0], f"corpus-{number}"
     report = first.report
     types = sum(one.gold > 0 for one in report.strict.types.values())
@@ -179,7 +186,7 @@ def _chapter(number: int, row: Sequence[Analysis], several: bool) -> Chapter:
     )
     if report.left_out:
         facts += f", predictions left out because their type is not annotated in their document: {report.left_out:,}"
-    chapter = Chapter(name, first.corpus.name if several else f"Corpus {first.corpus.name}", facts)
+    chapter = Chapter(name, f"Corpus {first.corpus.name}", facts)
     if not report.documents:
         chapter.sections.append(Section(f"{name}-empty", "Nothing to show", "The corpus has no documents."))
     elif not report.strict.types:

@@ -92,9 +92,10 @@ _STYLE: Any = {
 def plot_style() -> Iterator[None]:
     """The style of all pictures; they are drawn and written inside of it."""
     new_figure()  # raises an error that says what to install
-    from matplotlib import rc_context
+    from matplotlib import cycler, rc_context
 
-    with rc_context(_STYLE), warnings.catch_warnings():
+    style = _STYLE | {"axes.prop_cycle": cycler(color=COLOURS)}
+    with rc_context(style), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)  # the reader's fonts have it
         yield
 
@@ -154,13 +155,13 @@ def _figure(
 
 
 def _legend(axes: Any, columns: int, **options: Any) -> None:
-    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, borderaxespad=0.3, **options)
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, borderaxespad=0.3, columnspacing=1.3, **options)
 
 
 def draw_summary(study: Study) -> Any:
     """Strict F1 of all models on all corpora, with their confidence intervals."""
-    shown = [[one for one in row if one.report.intervals is not None] for row in study.analyses]
-    names = [shorten(row[0].corpus.name) for row in study.analyses]
+    shown = [row for row in study.analyses if any(one.report.strict.types for one in row)]
+    names = [shorten(row[0].corpus.name) for row in shown]
     head = 0.35 * bool(len(study.models) > 1)
     figure = _figure(
         4.8, 0.6 + head + (0.2 + 0.14 * len(study.models)) * len(names), _inches(names) + 0.15, top=0.05 + head
@@ -168,7 +169,8 @@ def draw_summary(study: Study) -> Any:
     axes = figure.subplots()
     for place, row in enumerate(shown):
         for number, one in enumerate(row):
-            assert one.report.intervals is not None
+            if one.report.intervals is None:
+                continue
             f1, shift = one.report.intervals.f1, (number - (len(row) - 1) / 2) * 0.22
             style = {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
             axes.hlines(place + shift, 100 * f1.low, 100 * f1.high, color=style["color"], linewidth=1.8)
@@ -187,23 +189,25 @@ def draw_summary(study: Study) -> Any:
 
 def draw_types(reports: Mapping[str, Report]) -> Any:
     """F1 of each type, as points on lines; several models side by side."""
-    first = next(iter(reports.values()))
+    first, several = next(iter(reports.values())), len(reports) > 1
     names = sorted(first.strict.types, key=lambda name: (-first.strict.types[name].gold, name))[:SHOWN_TYPES]
     shown = [f"{shorten(name)} ({first.strict.types[name].gold:,})" for name in names]
-    head = 0.35 * bool(len(reports) > 1)
-    figure = _figure(6, 0.6 + head + 0.27 * len(names), _inches(shown) + 0.15, top=0.05 + head)
+    head, row_height = 0.35 * several, 0.15 + 0.12 * len(reports)
+    figure = _figure(6, 0.6 + head + row_height * len(names), _inches(shown) + 0.15, top=0.05 + head)
     axes, rows = figure.subplots(), np.arange(len(names))
     for number, (model, report) in enumerate(reports.items()):
-        shift = (number - (len(reports) - 1) / 2) * 0.18
+        shift = (number - (len(reports) - 1) / 2) * 0.8 / len(reports)
         values = [100 * report.strict.types.get(name, Scores(0, 0, 0, 0)).f1 for name in names]
-        style = {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
-        axes.hlines(rows + shift, 0, values, color=style["color"], linewidth=1.2, alpha=0.6)
-        axes.plot(values, rows + shift, linestyle="none", markersize=5.5, label=shorten(model), clip_on=False, **style)
+        colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
+        axes.hlines(rows + shift, 0, values, color=colour, linewidth=1.2, alpha=0.6)
+        axes.plot(values, rows + shift, marker, color=colour, markersize=5.5, label=shorten(model), clip_on=False)
     axes.set(xlim=(0, 100), ylim=(len(names) - 0.5, -0.5), xlabel="strict F1 (gold mentions in brackets)")
     axes.set_yticks(rows, shown, color=INK)
     axes.tick_params(axis="y", length=0, pad=6)
     axes.grid(axis="x")
-    if head:
+    if several:
+        for edge in rows[1:] - 0.5:
+            axes.axhline(edge, color=LINE, linewidth=0.6)
         _legend(axes, 3)
     return figure
 
@@ -347,7 +351,7 @@ def draw_calibration(models: Mapping[str, Calibration]) -> Any:
     axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="score", ylabel="share of gold mentions")
     axes.grid()
     if head:
-        _legend(axes, 2)
+        _legend(axes, 3, handletextpad=0.4)
     return figure
 
 
