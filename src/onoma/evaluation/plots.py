@@ -475,7 +475,7 @@ def draw_projection(projection: Projection) -> Any:
 
 def draw_history(stage: StageHistory) -> Any:
     """Loss and dev scores by step; losses at the left axis, scores at the right one."""
-    figure = _figure(6.4, 2.9, 0.65, 0.65, top=0.35)
+    figure = _figure(5, 2.9, 0.65, 0.65, top=0.35)
     axes = figure.subplots()
     score_axes = None
     handles = []
@@ -488,7 +488,15 @@ def draw_history(stage: StageHistory) -> Any:
         own = score_axes if is_score and score_axes is not None else axes
         steps, values = zip(*points, strict=True)
         handles += own.plot(
-            steps, values, color=colour, linestyle=dashes, marker=marker, markersize=4, linewidth=1.4, label=name
+            steps,
+            values,
+            color=colour,
+            linestyle=dashes,
+            marker=marker,
+            markersize=4,
+            linewidth=1.4,
+            label=name,
+            clip_on=False,
         )
     axes.set(xlabel="step", ylabel="loss" if score_axes is not axes else "dev F1")
     if score_axes is not None and score_axes is not axes:
