@@ -15,6 +15,7 @@ from onoma.evaluation.pairs import ERROR_KINDS, NONE, pair_mentions
 
 CONTEXT = 80
 """Characters of context on each side of an error."""
+_LONGEST_WORD = 20  # characters by which a context may be shorter
 
 
 class Segment(NamedTuple):
@@ -106,7 +107,18 @@ def _describe(
         key = int(mentions.start[row]) - shift, int(mentions.end[row]) - shift, label
         given.append(next(one for one in entities if one.key == key))
     shown = [one for one in given if one is not None]
-    low = max(0, min(one.start for one in shown) - CONTEXT)
-    high = max(one.end for one in shown) + CONTEXT
+    low, high = _context_of(document.text, min(one.start for one in shown), max(one.end for one in shown))
     is_cut = high < len(document.text)
     return MentionError(kind, number + 1, low, document.text[low:high], is_cut, given[0], given[1])
+
+
+def _context_of(text: str, start: int, end: int) -> tuple[int, int]:
+    """The span with its context, which is cut between words if they are short."""
+    low, high = max(0, start - CONTEXT), min(len(text), end + CONTEXT)
+    if low:
+        space = text.find(" ", low, min(low + _LONGEST_WORD, start))
+        low = space + 1 if space >= 0 else low
+    if high < len(text):
+        space = text.rfind(" ", max(high - _LONGEST_WORD, end), high)
+        high = space if space >= 0 else high
+    return low, high

@@ -92,7 +92,8 @@ _STYLE: Any = {
 def plot_style() -> Iterator[None]:
     """The style of all pictures; they are drawn and written inside of it."""
     new_figure()  # raises an error that says what to install
-    from matplotlib import cycler, rc_context
+    from matplotlib import rc_context
+    from matplotlib.rcsetup import cycler
 
     style = _STYLE | {"axes.prop_cycle": cycler(color=COLOURS)}
     with rc_context(style), warnings.catch_warnings():
