@@ -213,8 +213,7 @@ def _sections(name: str, row: Sequence[Analysis]) -> Iterator[Section]:
         yield _calibration(name, row)
         yield from _thresholds(name, first)
         yield from _distributions(name, first)
-    if first.projection is not None:
-        yield _projection(name, first)
+    yield _projection(name, first)
 
 
 def _types(name: str, row: Sequence[Analysis]) -> Section:
@@ -388,7 +387,9 @@ def _distributions(name: str, one: Analysis) -> Iterator[Section]:
 
 
 def _projection(name: str, one: Analysis) -> Section:
-    assert one.projection is not None
+    if one.projection is None:
+        note = "Left out: the system of this model offers no vectors of spans, or there are too few mentions."
+        return Section(f"{name}-vectors", "Vectors of mentions", note)
     note = (
         f"The vectors of {len(one.projection.labels):,} gold mentions in the plane in which they differ most "
         "(principal components). Types whose points mix are hard to tell apart for the model, at least in this plane."

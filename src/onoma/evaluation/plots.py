@@ -366,7 +366,7 @@ def draw_thresholds(curves: ThresholdCurves) -> Any:
     for axes, (name, curve) in zip(grid, panels.items(), strict=False):
         _draw_threshold_curve(axes, curve)
         axes.set_title(f"{shorten(name)} ({curve.scores[0].gold:,})", loc="left")
-    _finish_panels(figure, grid, len(panels), "threshold", {"xlim": (0, 1), "ylim": (0, 1)})
+    _finish_panels(figure, grid, len(panels), "threshold", {"xlim": (0, 1), "ylim": (0, 1.03)})
     return figure
 
 
@@ -488,6 +488,7 @@ def draw_history(stage: StageHistory) -> Any:
             score_axes = axes.twinx() if len(stage.lines) > 1 else axes
         own = score_axes if is_score and score_axes is not None else axes
         steps, values = zip(*points, strict=True)
+        marker = marker if len(points) > 1 else "o"  # a line of one point would be invisible
         handles += own.plot(
             steps,
             values,

@@ -34,7 +34,7 @@ CALIBRATED_FROM = 0.1
 CALIBRATION_BINS = 10
 LOGITS = np.linspace(-7.0, 7.0, 57)
 """Edges of the bins of distributions: logits of scores, from 0.0009 to 0.9991."""
-_DOCUMENTS_AT_ONCE = 256
+_DOCUMENTS_AT_ONCE = 128
 
 
 @dataclass(frozen=True, slots=True, eq=False)
