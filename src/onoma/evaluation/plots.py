@@ -159,14 +159,19 @@ def _legend(axes: Any, columns: int, **options: Any) -> None:
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, borderaxespad=0.3, columnspacing=1.3, **options)
 
 
+def _legend_of_models(models: Sequence[str], width: float) -> tuple[int, float]:
+    """The columns of a legend of models that is at most so wide, and its height; a single model needs no legend."""
+    columns = max(1, min(3, int(width / (_inches([shorten(name) for name in models]) + 0.6))))
+    return columns, 0.0 if len(models) < 2 else 0.15 + 0.2 * -(-len(models) // columns)
+
+
 def draw_summary(study: Study) -> Any:
     """Strict F1 of all models on all corpora, with their confidence intervals."""
     shown = [row for row in study.analyses if any(one.report.strict.types for one in row)]
     names = [shorten(row[0].corpus.name) for row in shown]
-    head = 0.35 * bool(len(study.models) > 1)
-    figure = _figure(
-        4.8, 0.6 + head + (0.2 + 0.14 * len(study.models)) * len(names), _inches(names) + 0.15, top=0.05 + head
-    )
+    left = _inches(names) + 0.15
+    columns, head = _legend_of_models(study.models, 4.8 - left)
+    figure = _figure(4.8, 0.6 + head + (0.2 + 0.14 * len(study.models)) * len(names), left, top=0.05 + head)
     axes = figure.subplots()
     for place, row in enumerate(shown):
         for number, one in enumerate(row):
@@ -184,7 +189,7 @@ def draw_summary(study: Study) -> Any:
     axes.tick_params(axis="y", length=0, pad=6)
     axes.grid(axis="x")
     if head:
-        _legend(axes, 3)
+        _legend(axes, columns)
     return figure
 
 
@@ -193,8 +198,9 @@ def draw_types(reports: Mapping[str, Report]) -> Any:
     first, several = next(iter(reports.values())), len(reports) > 1
     names = sorted(first.strict.types, key=lambda name: (-first.strict.types[name].gold, name))[:SHOWN_TYPES]
     shown = [f"{shorten(name)} ({first.strict.types[name].gold:,})" for name in names]
-    head, row_height = 0.35 * several, 0.15 + 0.12 * len(reports)
-    figure = _figure(6, 0.6 + head + row_height * len(names), _inches(shown) + 0.15, top=0.05 + head)
+    left, row_height = _inches(shown) + 0.15, 0.15 + 0.12 * len(reports)
+    columns, head = _legend_of_models(list(reports), 6 - left)
+    figure = _figure(6, 0.6 + head + row_height * len(names), left, top=0.05 + head)
     axes, rows = figure.subplots(), np.arange(len(names))
     for number, (model, report) in enumerate(reports.items()):
         shift = (number - (len(reports) - 1) / 2) * 0.8 / len(reports)
@@ -209,7 +215,7 @@ def draw_types(reports: Mapping[str, Report]) -> Any:
     if several:
         for edge in rows[1:] - 0.5:
             axes.axhline(edge, color=LINE, linewidth=0.6)
-        _legend(axes, 3)
+        _legend(axes, columns)
     return figure
 
 
@@ -262,10 +268,9 @@ def draw_error_kinds(reports: Mapping[str, Report]) -> Any:
     """The numbers of errors by kind, as bars; several models side by side."""
     kinds = [kind for kind in ERROR_KINDS if any(one.error_kinds.kinds[kind] for one in reports.values())]
     shown = [ERROR_KINDS[kind] for kind in kinds]
-    head, height = 0.35 * bool(len(reports) > 1), 0.8 / len(reports)
-    figure = _figure(
-        5.2, 0.55 + head + (0.3 + 0.12 * (len(reports) - 1)) * len(kinds), _inches(shown) + 0.1, 0.6, top=0.05 + head
-    )
+    left, height = _inches(shown) + 0.1, 0.8 / len(reports)
+    columns, head = _legend_of_models(list(reports), 5.2 - left)
+    figure = _figure(5.2, 0.55 + head + (0.3 + 0.12 * (len(reports) - 1)) * len(kinds), left, 0.6, top=0.05 + head)
     axes, rows = figure.subplots(), np.arange(len(kinds))
     for number, (model, report) in enumerate(reports.items()):
         values = [report.error_kinds.kinds[kind] for kind in kinds]
@@ -277,7 +282,7 @@ def draw_error_kinds(reports: Mapping[str, Report]) -> Any:
     axes.tick_params(axis="y", length=0, pad=6)
     axes.xaxis.get_major_locator().set_params(integer=True)
     if head:
-        _legend(axes, 3)
+        _legend(axes, columns)
     return figure
 
 
@@ -328,7 +333,7 @@ def draw_slices(rows: Mapping[str, Any], xlabel: str) -> Any:
 
 def draw_calibration(models: Mapping[str, Calibration]) -> Any:
     """Scores against the share of gold mentions; well calibrated scores are on the diagonal."""
-    head = 0.3 * bool(len(models) > 1)
+    columns, head = _legend_of_models(list(models), 3.8)
     figure = _figure(4.6, 3.9 + head, 0.65, top=0.1 + head)
     axes = figure.subplots()
     axes.plot([0, 1], [0, 1], color=SOFT, linewidth=1, linestyle=(0, (4, 3)))
@@ -352,7 +357,7 @@ def draw_calibration(models: Mapping[str, Calibration]) -> Any:
     axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="score", ylabel="share of gold mentions")
     axes.grid()
     if head:
-        _legend(axes, 3, handletextpad=0.4)
+        _legend(axes, columns, handletextpad=0.4)
     return figure
 
 
