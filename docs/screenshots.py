@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from PIL import Image
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 IMAGES = Path(__file__).parent / "images" / "serve"
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
@@ -47,14 +49,31 @@ def show_example(page: Page, shot: Shot) -> None:
     page.evaluate("document.querySelector('#status').textContent = ''")
 
 
+@contextmanager
+def open_browser() -> Iterator[Browser]:
+    """The chromium of the machine."""
+    path = os.environ.get("ONOMA_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+    if path is None:
+        sys.exit("no chromium was found. Fix: apt-get install chromium (Debian), or set ONOMA_CHROMIUM to its path")
+    with sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=path, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+def shrink(file: Path) -> None:
+    """Write a picture with 256 colours; one that is too large for the repository is an error."""
+    Image.open(file).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(file, optimize=True)
+    size = file.stat().st_size
+    print(f"{file} ({size:,} bytes)")
+    if size > MOST_BYTES:
+        sys.exit(f"{file} is too large for the repository. Fix: make its window smaller")
+
+
 def main(address: str) -> None:
     """Write all pictures."""
-    browser_path = os.environ.get("ONOMA_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
-    if browser_path is None:
-        sys.exit("no chromium was found. Fix: apt-get install chromium (Debian), or set ONOMA_CHROMIUM to its path")
     IMAGES.mkdir(parents=True, exist_ok=True)
-    with sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=browser_path, args=FLAGS)
+    with open_browser() as browser:
         for shot in SHOTS:
             width, height = shot.size
             page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=shot.theme)
@@ -63,12 +82,7 @@ def main(address: str) -> None:
             file = IMAGES / f"{shot.name}.png"
             page.screenshot(path=file)
             page.close()
-            Image.open(file).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(file, optimize=True)
-            size = file.stat().st_size
-            print(f"{file} ({size:,} bytes)")
-            if size > MOST_BYTES:
-                sys.exit(f"{file} is too large for the repository. Fix: make its window smaller")
-        browser.close()
+            shrink(file)
 
 
 if __name__ == "__main__":

@@ -151,3 +151,10 @@ def test_extraction_imports_only_what_it_needs(program: str) -> None:
     check = f"import sys\nprint(*(set({NOT_FOR_EXTRACTION}) & sys.modules.keys()), file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", f"{program}\n{check}"], capture_output=True, text=True, check=True)
     assert done.stderr.split() == []
+
+
+def test_evaluation_imports_neither_pytorch_nor_what_reports_need() -> None:
+    program = """import sys, onoma.evaluation, onoma.evaluation.analysis, onoma.evaluation.pages
+print(*({"torch", "transformers", "matplotlib", "jinja2"} & sys.modules.keys()))"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []

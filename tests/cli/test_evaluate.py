@@ -123,3 +123,33 @@ def test_examples_of_types(command: Callable[..., Any], corpus: Path, tiny_model
     by_name = json.loads(command(*arguments).out)["strict"]["micro"]["f1"]
     by_example = json.loads(command(*arguments, "--examples", f"{corpus.parent / 'named'}:train").out)
     assert by_example["strict"]["micro"]["f1"] > 0.9 > by_name
+
+
+def test_examples_of_errors_confusion_and_intervals(command: Callable[..., Any], tmp_path: Path) -> None:
+    gold = Document.from_spans("Tom flew to New York", [(0, 3, "person"), (12, 20, "city")])
+    write([gold], tmp_path / "gold.jsonl")
+    write([Document.from_spans(gold.text, [(0, 3, "city"), (16, 20, "city")])], tmp_path / "found.jsonl")
+    arguments = ("evaluate", tmp_path / "gold.jsonl", "--predictions", tmp_path / "found.jsonl", "--errors", 2)
+    printed = command(*arguments).out
+    for words in ("confidence interval", "wrong type: person as city (1.00)", "[{Tom}] flew", "[New {York}]", "1 city"):
+        assert words in printed
+    report = json.loads(command(*arguments, "--json").out)
+    assert [one["kind"] for one in report["errors"]] == ["type", "start"]
+    assert report["errors"][1]["gold"]["text"] == "New York"
+    assert report["error_kinds"]["kinds"]["type"] == 1
+    assert {"gold": "person", "predicted": "city", "count": 1} in report["confusion"]["cells"]
+    assert report["intervals"]["f1"]["high"] == 0.0
+
+
+def test_scores_by_what_training_has(command: Callable[..., Any], corpus: Path, tmp_path: Path) -> None:
+    write(documents()[::9], tmp_path / "found.jsonl")
+    arguments = ("evaluate", corpus, "--predictions", tmp_path / "found.jsonl", "--training", f"{corpus}:dev")
+    assert json.loads(command(*arguments, "--json").out)["slices"]["seen"]["seen"]["gold"] > 0
+
+
+def test_without_mentions_there_are_no_tables(command: Callable[..., Any], tmp_path: Path) -> None:
+    write([Document("It rains")], tmp_path / "gold.jsonl")
+    outcome = command("evaluate", tmp_path / "gold.jsonl", "--predictions", tmp_path / "gold.jsonl")
+    assert outcome.code == 0
+    assert "neither the gold nor the predictions have mentions" in outcome.out
+    assert "F1" not in outcome.out

@@ -58,9 +58,12 @@ def test_the_dictionary_has_counts_and_scores_and_is_ready_for_json(report: Repo
     assert result["spans"]["type_accuracy"] == 0.5
 
 
+PRESENT_OR_NOT = (".slices.seen", ".slices.frequency", ".intervals")
+
+
 def test_the_keys_do_not_depend_on_the_data(report: Report) -> None:
     def keys(value: object, path: str = "") -> set[str]:
-        if not isinstance(value, dict) or path.endswith(".types") or path == ".slices.seen":
+        if not isinstance(value, dict) or path.endswith(".types") or path in PRESENT_OR_NOT:
             return {path}
         return {path}.union(*(keys(item, f"{path}.{key}") for key, item in value.items()))
 
@@ -78,8 +81,8 @@ def test_tables_contain_the_scores_and_name_the_measures(report: Report) -> None
     lines = [[cell.strip() for cell in line.split("│")[1:-1]] for line in printed.splitlines()]
     assert ["micro", "33.33", "33.33", "33.33", "3", "3"] in lines
     assert ["person", "100.00", "50.00", "66.67", "2", "1"] in lines
-    assert ["flat", "-", "33.33", "-", "3", "-"] in lines
-    assert ["7+", "-", "-", "-", "0", "0"] in lines  # no mention of that length: no score, rather than 0
+    assert not any(line[0] == "7+" for line in lines if line)  # no mention of that length
+    assert "nesting" not in printed  # all mentions are flat
     assert ["2", "-", "0.00", "0.00", "1", "0"] in lines  # "New York" was missed
     assert ["exact", "66.67", "66.67", "66.67", "2", "1", "0", "0", "0"] in lines
     for words in ("same characters, same label", "SemEval 2013", "UniNER", "PUnifiedNER", "1 predictions of labels"):

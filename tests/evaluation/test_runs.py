@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from onoma import Corpus, Document, Extractor, OnomaError
 from onoma.data import write
 from onoma.data.corpora import relabel
 from onoma.entities import EntityType
-from onoma.evaluation.runs import open_corpus, run, score_file
+from onoma.evaluation.runs import load_models, open_corpus, run, score_file
 from tiny import TYPES, corpus, documents
 
 FLAT = [one for one in documents() if "Players" not in one.text]
@@ -108,3 +109,10 @@ def test_predictions_for_other_documents_are_refused(tmp_path: Path) -> None:
     write(documents()[:3], tmp_path / "more.jsonl")
     with pytest.raises(OnomaError, match="predictions for 3"):
         score_file(tmp_path / "more.jsonl", gold)
+
+
+def test_models_have_short_names_that_tell_them_apart(tiny_model: Path, tmp_path: Path) -> None:
+    copies = [shutil.copytree(tiny_model, tmp_path / name) for name in ("a/model", "b/model", "c/drugs", "d/drugs")]
+    assert list(load_models([*map(str, copies), "embedded"])) == ["a", "b", str(copies[2]), str(copies[3]), "embedded"]
+    with pytest.raises(OnomaError, match="named twice"):
+        load_models(["embedded", "embedded"])

@@ -7,7 +7,15 @@ from hypothesis import given
 from evaluation.strategies import entities, quick, scored, sets
 from onoma import Corpus, Document, Entity
 from onoma.evaluation import Comparison, Recall, Scores
-from onoma.evaluation.slices import by_mention_length, by_nesting, by_seen, by_sentence_length, slices
+from onoma.evaluation.slices import (
+    by_frequency,
+    by_mention_length,
+    by_nesting,
+    by_seen,
+    by_sentence_length,
+    by_type_frequency,
+    slices,
+)
 from onoma.evaluation.units import Units
 from onoma.text.words import segment
 
@@ -119,7 +127,7 @@ def test_slices_with_precision_add_up_to_all_mentions(case: Case) -> None:
     result = slices(comparison, training=Corpus("other", []))
     right = int(comparison.found.sum())
     whole = Scores(len(comparison.gold), len(comparison.predicted), right, right)
-    for parts in (result.mention_length, result.sentence_length, result.seen):
+    for parts in (result.mention_length, result.sentence_length, result.type_frequency, result.seen, result.frequency):
         assert parts is not None
         assert sum(parts.values(), NOTHING) == whole
 
@@ -135,5 +143,29 @@ def test_seen_mentions_occur_in_training_with_the_same_label_in_any_case() -> No
     }
 
 
+def test_scores_by_the_number_of_occurrences_in_training() -> None:
+    training = Corpus(
+        "train", [Document.from_spans("Rome ROME Paris", [(0, 4, "city"), (5, 9, "city"), (10, 15, "city")])]
+    )
+    text = "Rome Paris Oslo"
+    corpus = Corpus("test", [Document.from_spans(text, [(0, 4, "city"), (5, 10, "city"), (11, 15, "city")])])
+    found = by_frequency(Comparison.between(corpus, [entities(text, [(0, 4, "city")])]), training)
+    assert {name: (one.gold, one.correct) for name, one in found.items() if one.gold} == {
+        "0": (1, 0),
+        "1": (1, 0),
+        "2-4": (1, 1),
+    }
+
+
+def test_scores_by_the_gold_mentions_of_the_type() -> None:
+    text = "a " * 12
+    gold = [(2 * place, 2 * place + 1, "often") for place in range(11)] + [(22, 23, "rare")]
+    corpus = Corpus("test", [Document.from_spans(text, gold)])
+    found = by_type_frequency(Comparison.between(corpus, [entities(text, [(0, 1, "often"), (22, 23, "often")])]))
+    assert found["0-10"] == Scores(gold=1, predicted=0, found=0, correct=0)
+    assert found["11-30"] == Scores(gold=11, predicted=2, found=1, correct=1)
+
+
 def test_without_a_training_corpus_there_is_no_seen_slice() -> None:
-    assert slices(Comparison.between(Corpus("c", [Document("Tom")]), [[]])).seen is None
+    found = slices(Comparison.between(Corpus("c", [Document("Tom")]), [[]]))
+    assert (found.seen, found.frequency) == (None, None)

@@ -22,6 +22,7 @@ from onoma.cli.evaluate import evaluate
 from onoma.cli.export import export
 from onoma.cli.extract import extract
 from onoma.cli.info import info
+from onoma.cli.report import report
 from onoma.cli.serve import serve
 from onoma.cli.train import train
 from onoma.cli.tune_thresholds import tune_thresholds
@@ -53,6 +54,10 @@ app.command(
     epilog="Example: onoma compare binder.yaml suner.yaml --data data/drugs --seeds 0,1,2 --output runs/compare"
 )(compare)
 app.command(epilog="Example: onoma evaluate data/drugs --split test --model runs/drugs")(evaluate)
+app.command(
+    epilog="Example: onoma report runs/drugs data/drugs -o report.html\n\n"
+    "Example: onoma report runs/drugs data/drugs --against embedded --training data/drugs:train"
+)(report)
 app.command("tune-thresholds", epilog="Example: onoma tune-thresholds runs/drugs data/drugs --per-type --write")(
     tune_thresholds
 )

@@ -20,6 +20,7 @@ from onoma.cli.shared import (
     Names,
     Overlap,
     Threshold,
+    TrainingCorpus,
     print_json,
     progress_bar,
     show,
@@ -44,6 +45,8 @@ def evaluate(
         Path | None,
         typer.Option(help="File (.csv, .jsonl) for predictions that the gold lacks, to accept or reject."),
     ] = None,
+    errors: Annotated[int, typer.Option(min=0, help="Also show N examples of errors in their context.")] = 0,
+    training: TrainingCorpus = None,
     as_json: Json = False,
 ) -> None:
     """Score a model, or a file of predictions, on a corpus; all types of the corpus are asked for at once."""
@@ -55,16 +58,24 @@ def evaluate(
 
     if missed:
         check_name(missed)
+    seen = open_corpus(training, usual=("train",), names=names, language=language) if training else None
     gold = open_corpus(corpus, split, names=names, language=language, limit=limit)
     if predictions:
-        outcome = score_file(predictions, gold, limit)
+        outcome = score_file(predictions, gold, limit, training=seen, errors=errors)
     else:
         thresholds, extractor = parse_threshold(threshold), load(model, backend, device)
         if examples:
             extractor = extractor.teach(open_examples(examples, gold.labels, names=names, language=language))
         with progress_bar(len(gold)) as update:
             outcome = run(
-                extractor, gold, threshold=thresholds, overlap=overlap, batch_size=batch_size, on_progress=update
+                extractor,
+                gold,
+                threshold=thresholds,
+                overlap=overlap,
+                batch_size=batch_size,
+                training=seen,
+                errors=errors,
+                on_progress=update,
             )
     written = write_candidates(missed_candidates(gold, outcome.predicted), missed) if missed else 0
     if as_json:

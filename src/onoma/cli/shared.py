@@ -50,6 +50,9 @@ Examples = Annotated[
     str | None, typer.Option(help="Corpus with marked examples of types: a file, a folder of splits, or FOLDER:SPLIT.")
 ]
 CorpusPath = Annotated[str, typer.Argument(help="Corpus: a file, a folder of splits, or FOLDER:SPLIT.")]
+TrainingCorpus = Annotated[
+    str | None, typer.Option("--training", help="Training data of the model: scores by whether it has seen a mention.")
+]
 Changes = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a value, such as training.epochs=3.")
 ]

@@ -90,13 +90,16 @@ def decode_rows(
     )
     if penalties is None or several_labels:
         return rows
-    return _preferred_rows(proposals, rows, label_preferences(proposals, labels, catch_all, penalties))
+    preference = label_preferences(proposals, labels, catch_all, penalties)
+    return preferred_rows(_span_numbers(proposals), proposals.type, preference, rows)
 
 
-def _preferred_rows(proposals: Proposals, rows: Integers, preference: NDArray[np.floating]) -> Integers:
-    """Of the span of each of these rows, the row with the label that is preferred."""
-    span = _span_numbers(proposals)
-    preferred = _best_rows(span, proposals.type, preference)
+def preferred_rows(span: Integers, kind: Integers, preference: NDArray[np.floating], rows: Integers) -> Integers:
+    """Of the span of each of these rows, the row with the label that is preferred.
+
+    `span` has the same number for rows of the same span.
+    """
+    preferred = _best_rows(span, kind, preference)
     chosen = np.zeros(int(span.max(initial=-1)) + 1, np.int64)
     chosen[span[rows]] = rows  # for scores that are not numbers
     chosen[span[preferred]] = preferred

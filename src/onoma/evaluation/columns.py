@@ -75,3 +75,16 @@ def overlap_pairs(
         pairs.extend((row, other_row) if side == 0 else (other_row, row) for _, other_row in others)
     table = np.array(pairs, dtype=np.int64).reshape(-1, 2)
     return table[:, 0], table[:, 1]
+
+
+def pair_in_order(row: Integers, other_row: Integers, order: Integers) -> Integers:
+    """Go through pairs of rows in the given order, and keep those whose rows are both still unpaired."""
+    used: set[int] = set()
+    other_used: set[int] = set()
+    kept = []
+    for place, one, other in zip(order.tolist(), row[order].tolist(), other_row[order].tolist(), strict=True):
+        if one not in used and other not in other_used:
+            used.add(one)
+            other_used.add(other)
+            kept.append(place)
+    return np.array(kept, dtype=np.int64)

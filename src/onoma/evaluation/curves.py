@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from onoma.errors import OnomaError
 from onoma.files import atomic_write_bytes
@@ -27,7 +27,7 @@ Curves = Mapping[str, Sequence[Point]]
 
 def require_plot(path: str | os.PathLike[str]) -> str:
     """The file format of a plot, from its name; an error if it is not supported. Call this before long computations."""
-    known = _new_figure().canvas.get_supported_filetypes()
+    known = new_figure().canvas.get_supported_filetypes()
     suffix = Path(path).suffix.lower().removeprefix(".")
     if suffix not in known:
         raise OnomaError(f"a plot cannot be written to {path}. Fix: use .svg, or one of {', '.join(sorted(known))}.")
@@ -45,7 +45,7 @@ def plot_curves(curves: Curves, path: str | os.PathLike[str]) -> None:
 
 def draw_curves(curves: Curves) -> Any:
     """A matplotlib figure with one line per corpus on a logarithmic axis, and the spread over samples as a band."""
-    figure = _new_figure()
+    figure = new_figure()
     axes = figure.subplots()
     for name, points in curves.items():
         ordered = sorted(points)
@@ -66,10 +66,10 @@ def draw_curves(curves: Curves) -> Any:
     return figure
 
 
-def _new_figure() -> Any:
-    """A figure without pyplot, which keeps all figures in memory and may need a display."""
+def new_figure(size: tuple[float, float] = (6, 4), layout: Literal["constrained"] | None = "constrained") -> Any:
+    """A figure without pyplot, which keeps all figures in memory and may need a display; `size` is in inches."""
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError as error:
         raise OnomaError(f'plots need {error.name}. Fix: pip install "onoma[report]".') from error
-    return Figure(figsize=(6, 4), layout="constrained")
+    return Figure(figsize=size, layout=layout)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from onoma.evaluation.errors import MentionError
+from onoma.evaluation.pairs import ERROR_KINDS
 from onoma.evaluation.report import Report
 from onoma.evaluation.scores import Averages, Recall, Scores
 from onoma.evaluation.semeval import SemEvalScores
@@ -13,17 +15,26 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
+SHOWN_LABELS = 12
+"""Types in the table of confused types; a larger one would not fit a terminal."""
+NOTHING = "nothing"
 
-def render(report: Report) -> RenderableType:
-    """All tables of a report, for `rich.print` or a rich console."""
+
+def render(report: Report, errors: Sequence[MentionError] = ()) -> RenderableType:
+    """All tables of a report, for `rich.print` or a rich console; tables without any mention are left out."""
     from rich.console import Group  # needed for terminal output only
     from rich.text import Text
 
-    tables = [_types(report), _boundaries(report), _semeval(report), *_slices(report), _surface(report)]
     head = f"{report.corpus}: {report.documents} documents"
     if report.left_out:
         head += f"; {report.left_out} predictions of labels that are not annotated in their document are left out"
-    return Group(Text(head), *tables)
+    if not report.strict.types:
+        return Group(Text(f"{head}; neither the gold nor the predictions have mentions"))
+    tables = [_types(report), _boundaries(report), _semeval(report), *_slices(report), _surface(report)]
+    if report.error_kinds.errors:
+        tables += [_confusion(report), _error_kinds(report)]
+    shown = [_error_lines(errors)] if errors else []
+    return Group(Text(head), *tables, *shown)
 
 
 def _table(title: str, first: str, *columns: str) -> Table:
@@ -67,7 +78,18 @@ def _types(report: Report) -> Table:
     table.add_section()
     table.add_row("micro", *score_cells(strict.micro), style="bold")
     table.add_row(f"macro over {strict.macro.types} types", *score_cells(strict.macro))
+    if report.intervals is not None:
+        table.caption = describe_interval(report)
     return table
+
+
+def describe_interval(report: Report) -> str:
+    """The confidence interval of the strict micro F1, in words."""
+    if report.intervals is None:
+        return ""
+    f1 = report.intervals.f1
+    low, high = _percent(f1.low, f1.high)
+    return f"{100 * report.intervals.level:.0f}% confidence interval of micro F1: {low} to {high}"
 
 
 def _boundaries(report: Report) -> Table:
@@ -94,16 +116,102 @@ def _semeval(report: Report) -> Table:
 
 
 def _slices(report: Report) -> list[Table]:
+    return [_score_table(title, first, rows) for title, first, rows in filled_slices(report)]
+
+
+def filled_slices(report: Report) -> list[tuple[str, str, Mapping[str, Scores | Recall]]]:
+    """The slices that divide the mentions, without empty rows: a title, what the rows are, and their scores."""
     slices = report.slices
-    tables = [
-        _score_table("Strict, by words of the mention", "words", slices.mention_length),
-        _score_table("Strict, by words of the sentence", "words", slices.sentence_length),
-        _score_table("Strict, by nesting of the gold mention", "nesting", slices.nesting),
+    known: list[tuple[str, str, Mapping[str, Scores | Recall] | None]] = [
+        ("Strict, by words of the mention", "words", slices.mention_length),
+        ("Strict, by words of the sentence", "words", slices.sentence_length),
+        ("Strict, by gold mentions of the type", "mentions", slices.type_frequency),
+        ("Strict, by nesting of the gold mention", "nesting", slices.nesting),
+        ("Strict, by whether the training data have the string with that label", "mention", slices.seen),
+        ("Strict, by how often the training data have the string with that label", "times", slices.frequency),
     ]
-    if slices.seen is not None:
-        title = "Strict, by whether the training data have the string with that label"
-        tables.append(_score_table(title, "mention", slices.seen))
-    return tables
+    filled = [
+        (title, first, {name: one for name, one in (rows or {}).items() if one.gold or getattr(one, "predicted", 0)})
+        for title, first, rows in known
+    ]
+    return [one for one in filled if len(one[2]) > 1]
+
+
+def _confusion(report: Report) -> Table:
+    """Gold types by predicted types; the types with most errors if there are many."""
+    from rich.text import Text
+
+    shown, left_out = most_confused(report, SHOWN_LABELS)
+    numbers = [*map(str, range(1, len(shown) + 1)), NOTHING]  # names of types would not fit
+    table = _table("Gold types (rows) by predicted types (columns) of overlapping mentions", "gold", *numbers)
+    rows = zip(numbers, [*shown, NOTHING], report.confusion.table(shown).tolist(), strict=True)
+    for number, name, row in rows:
+        cells = [
+            Text(str(count or "·"), "bold" if column == number else "")
+            for column, count in zip(numbers, row, strict=True)
+        ]
+        table.add_row(Text(NOTHING if number == NOTHING else f"{number} {name}"), *cells)
+    if left_out:
+        table.caption = f"the {len(shown)} types with most errors; {left_out} others are left out"
+    return table
+
+
+def most_confused(report: Report, most: int) -> tuple[list[str], int]:
+    """The types with most errors, in the order of the inventory, and the number of those that are left out."""
+    labels = list(report.strict.types)
+    errors = {label: sum(report.error_kinds.types.get(label, {}).values()) for label in labels}
+    chosen = set(sorted(labels, key=lambda label: -errors[label])[:most])
+    return [label for label in labels if label in chosen], len(labels) - len(chosen)
+
+
+def _error_kinds(report: Report) -> Table:
+    kinds = report.error_kinds
+    table = _table("Errors by kind", "kind", "errors", "share")
+    for kind, name in ERROR_KINDS.items():
+        if kinds.kinds[kind]:
+            table.add_row(name, str(kinds.kinds[kind]), f"{kinds.kinds[kind] / kinds.errors:.1%}")
+    table.caption = f"boundaries of the right type: {kinds.too_long} too long, {kinds.too_short} too short"
+    return table
+
+
+def _error_lines(errors: Iterable[MentionError]) -> RenderableType:
+    """Errors in context: gold mentions and predictions in brackets."""
+    from rich.console import Group
+    from rich.text import Text
+
+    lines: list[RenderableType] = [Text("Errors: [gold mention], {prediction}", "italic")]
+    for error in errors:
+        lines.append(Text(f"{error.document:>6}  {ERROR_KINDS[error.kind]}: {_describe_labels(error)}", "bold"))
+        lines.append(_marked(error))
+    return Group(*lines)
+
+
+def _describe_labels(error: MentionError) -> str:
+    gold, predicted = error.gold, error.predicted
+    found = f"{predicted.label} ({predicted.score:.2f})" if predicted else ""
+    if gold and predicted and gold.label != predicted.label:
+        return f"{gold.label} as {found}"
+    return found or (gold.label if gold else "")
+
+
+def _marked(error: MentionError) -> RenderableType:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    line, before = Text("…" * (error.start > 0), overflow="fold"), (False, False)
+    for text, *inside in [*error.segments(), ("", False, False)]:
+        changed = [was != now for was, now in zip(before, inside, strict=True)]
+        closed = "".join(
+            mark for mark, change, was in zip("}]", changed[::-1], before[::-1], strict=True) if change and was
+        )
+        opened = "".join(mark for mark, change, now in zip("[{", changed, inside, strict=True) if change and now)
+        line.append(closed + opened).append(_one_line(text), "bold" if any(inside) else "")
+        before = (inside[0], inside[1])
+    return Padding(line.append("…" * error.is_cut), (0, 0, 0, 8))
+
+
+def _one_line(text: str) -> str:
+    return "".join(" " if character.isspace() else character for character in text)
 
 
 def _surface(report: Report) -> Table:

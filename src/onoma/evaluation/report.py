@@ -7,8 +7,10 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from onoma.entities import Corpus, Entity
+from onoma.evaluation.bootstrap import Intervals, bootstrap
 from onoma.evaluation.boundaries import SpanScores, end_only, loose, spans, start_only
 from onoma.evaluation.comparison import Comparison
+from onoma.evaluation.pairs import Confusion, ErrorKinds, confusion, error_kinds, pair_mentions
 from onoma.evaluation.scores import Breakdown
 from onoma.evaluation.semeval import SemEval, semeval
 from onoma.evaluation.slices import Slices, slices
@@ -20,7 +22,8 @@ from onoma.evaluation.surface import Surface, surface
 class Report:
     """The scores of one system on one corpus. `strict` is the main measure; the others show where errors are.
 
-    `left_out` counts predictions of labels that are unknown in their document; no measure includes them.
+    `left_out` counts predictions of labels that are unknown in their document; no measure includes them. `intervals`
+    are those of the strict micro scores; None for a corpus without documents.
     """
 
     corpus: str
@@ -34,10 +37,13 @@ class Report:
     slices: Slices
     semeval: SemEval
     surface: Surface
+    intervals: Intervals | None
+    confusion: Confusion
+    error_kinds: ErrorKinds
 
     def to_dict(self) -> dict[str, Any]:
         """All counts and scores as plain dictionaries, ready for JSON."""
-        plain: dict[str, Any] = _plain(self)
+        plain: dict[str, Any] = as_plain(self)
         return plain
 
 
@@ -51,7 +57,12 @@ def evaluate(corpus: Corpus, predicted: Sequence[Sequence[Entity]], *, training:
     >>> evaluate(corpus, [[Entity(0, 3, "Tom", "person")]]).strict.micro.recall
     0.5
     """
-    comparison = Comparison.between(corpus, predicted)
+    return evaluate_comparison(Comparison.between(corpus, predicted), training=training)
+
+
+def evaluate_comparison(comparison: Comparison, *, training: Corpus | None = None) -> Report:
+    """The same for predictions that were compared with the gold mentions before."""
+    corpus, pairs = comparison.corpus, pair_mentions(comparison)
     return Report(
         corpus.name,
         len(corpus),
@@ -64,15 +75,20 @@ def evaluate(corpus: Corpus, predicted: Sequence[Sequence[Entity]], *, training:
         slices(comparison, training),
         semeval(comparison),
         surface(comparison),
+        bootstrap(comparison) if len(corpus) else None,
+        confusion(pairs),
+        error_kinds(pairs),
     )
 
 
-def _plain(value: Any) -> Any:
-    """Dataclasses as dictionaries of their fields and properties (the scores that are computed from counts)."""
+def as_plain(value: Any) -> Any:
+    """Dataclasses as dictionaries of their fields and properties, such as the scores that are computed from counts."""
     if is_dataclass(value):
         names = [field.name for field in fields(value)]
         names += [name for name, member in vars(type(value)).items() if isinstance(member, property)]
-        return {name: _plain(getattr(value, name)) for name in names}
+        return {name: as_plain(getattr(value, name)) for name in names}
     if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: as_plain(item) for key, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [as_plain(item) for item in value]
     return value

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from onoma.data.corpora import find_splits, load_corpus
@@ -14,13 +15,16 @@ from onoma.data.formats import read
 from onoma.data.inventory import Inventory
 from onoma.decoding.overlap import Overlap
 from onoma.entities import SHOWN_TYPES, Corpus, Entity
-from onoma.errors import DataError
+from onoma.errors import DataError, OnomaError
 from onoma.evaluation.candidates import usual_overlap
+from onoma.evaluation.comparison import Comparison
+from onoma.evaluation.errors import MentionError, find_errors
 from onoma.evaluation.render import render
-from onoma.evaluation.report import Report
-from onoma.evaluation.report import evaluate as score
+from onoma.evaluation.report import Report, as_plain, evaluate_comparison
 from onoma.extractor import Extractor, load
 from onoma.labels.parsing import Threshold
+from onoma.models.hub import EMBEDDED_NAME
+from onoma.systems.base import Backend
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -43,6 +47,7 @@ class Run:
     overlap: Overlap | None = None
     seconds: float | None = None
     counts: Mapping[str, int] = field(default_factory=dict)
+    errors: Sequence[MentionError] = ()  # examples
 
     @property
     def documents_per_second(self) -> float | None:
@@ -52,7 +57,8 @@ class Run:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
         speed = {"seconds": self.seconds, "documents_per_second": self.documents_per_second}
-        return {**self.report.to_dict(), "overlap": self.overlap, **speed, "counts": dict(self.counts)}
+        errors = {"errors": as_plain(list(self.errors))} if self.errors else {}
+        return {**self.report.to_dict(), "overlap": self.overlap, **speed, "counts": dict(self.counts), **errors}
 
 
 def render_run(run: Run) -> RenderableType:
@@ -60,10 +66,10 @@ def render_run(run: Run) -> RenderableType:
     from rich.console import Group
 
     if not run.seconds:
-        return render(run.report)
+        return render(run.report, run.errors)
     speed = f"{run.overlap} mentions, {run.seconds:.1f} s: {run.documents_per_second:,.1f} documents/s"
     counted = ", ".join(f"{name} {count:,}" for name, count in run.counts.items())
-    return Group(render(run.report), *([f"counted by the model: {counted}"] if counted else []), speed)
+    return Group(render(run.report, run.errors), *([f"counted by the model: {counted}"] if counted else []), speed)
 
 
 def evaluate(
@@ -95,9 +101,14 @@ def run(
     threshold: Threshold | None = None,
     overlap: Overlap | None = None,
     batch_size: int = 64,
+    training: Corpus | None = None,
+    errors: int = 0,
     on_progress: Callable[[int], None] = lambda documents: None,
 ) -> Run:
-    """Like `evaluate`, but also measure the time; `on_progress` gets the number of documents done so far."""
+    """Like `evaluate`, but also measure the time; `on_progress` gets the number of documents done so far.
+
+    With `training`, there are scores by occurrence in these data; `errors` is the number of examples of errors.
+    """
     overlap = overlap or usual_overlap(corpus)
     start, before = time.perf_counter(), model.counts()
     predicted = []
@@ -106,7 +117,13 @@ def run(
         on_progress(len(predicted))
     seconds = time.perf_counter() - start
     counts = {name: count - before.get(name, 0) for name, count in model.counts().items()}
-    return Run(score(corpus, predicted), predicted, overlap, seconds, counts)
+    return replace(_score(corpus, predicted, training, errors), overlap=overlap, seconds=seconds, counts=counts)
+
+
+def _score(corpus: Corpus, predicted: Sequence[Sequence[Entity]], training: Corpus | None, errors: int) -> Run:
+    comparison = Comparison.between(corpus, predicted)
+    report = evaluate_comparison(comparison, training=training)
+    return Run(report, predicted, errors=find_errors(comparison, predicted, errors) if errors else ())
 
 
 def predict(
@@ -162,7 +179,31 @@ def open_examples(
     return corpus
 
 
-def score_file(path: AnyPath, corpus: Corpus, limit: int | None = None) -> Run:
+def load_models(names: Sequence[str], backend: Backend = "auto", device: str | None = None) -> dict[str, Extractor]:
+    """Load models, given by folder, hub name, or as "embedded", by short names that tell them apart."""
+    repeated = next((name for place, name in enumerate(names) if name in names[:place]), None)
+    if repeated is not None:
+        raise OnomaError(f"the model {repeated} is named twice. Fix: name each model once.")
+    short = [_short_name(name) for name in names]
+    shown = [own if short.count(own) == 1 else name for name, own in zip(names, short, strict=True)]
+    return {
+        own: load(None if name == EMBEDDED_NAME else name, backend, device)
+        for own, name in zip(shown, names, strict=True)
+    }
+
+
+def _short_name(name: str) -> str:
+    """The name of a model folder; that of its run if the folder is the `model` of a run."""
+    path = Path(name)
+    if not path.exists():
+        return name
+    path = path.resolve()
+    return path.parent.name if path.name == "model" else path.name
+
+
+def score_file(
+    path: AnyPath, corpus: Corpus, limit: int | None = None, *, training: Corpus | None = None, errors: int = 0
+) -> Run:
     """Score the predictions in a file; its (first `limit`) documents must be those of the corpus, in the same order."""
     predicted = []
     for number, document in enumerate(islice(read(path), limit)):
@@ -170,4 +211,4 @@ def score_file(path: AnyPath, corpus: Corpus, limit: int | None = None) -> Run:
             fix = "give predictions for the documents of the corpus, in the same order"
             raise DataError(f"the text of document {number + 1} differs from the corpus", path=path, fix=fix)
         predicted.append(document.entities)
-    return Run(score(corpus, predicted), predicted)
+    return _score(corpus, predicted, training, errors)

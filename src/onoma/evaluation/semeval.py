@@ -29,7 +29,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from onoma.evaluation.columns import Booleans, Integers, encode, overlap_pairs
+from onoma.evaluation.columns import Booleans, Integers, encode, overlap_pairs, pair_in_order
 from onoma.evaluation.comparison import Comparison, Mentions
 from onoma.evaluation.scores import harmonic_mean, ratio
 
@@ -85,14 +85,14 @@ def semeval(comparison: Comparison) -> SemEval:
     predicted_row, gold_row = overlap_pairs(predicted.start, predicted.end, gold.start, gold.end)
 
     in_order = np.lexsort((gold_row, predicted_row))
-    overlapping = _take_first(predicted_row, gold_row, in_order)
+    overlapping = pair_in_order(predicted_row, gold_row, in_order)
     free = ~(same_gold[gold_row] | same_predicted[predicted_row])
-    inexact = _take_first(predicted_row, gold_row, in_order[free[in_order]])
+    inexact = pair_in_order(predicted_row, gold_row, in_order[free[in_order]])
 
     other_label = gold.label[gold_row] != predicted.label[predicted_row]
     distance = _distance(gold.take(gold_row), predicted.take(predicted_row))
     distance[other_label] = 0  # the distance matters only for gold mentions with the label of the prediction
-    typed = _take_first(predicted_row, gold_row, np.lexsort((gold_row, distance, other_label, predicted_row)))
+    typed = pair_in_order(predicted_row, gold_row, np.lexsort((gold_row, distance, other_label, predicted_row)))
     same_label = len(typed) - int(other_label[typed].sum())
 
     def scores(correct: int, incorrect: int = 0, partial: int = 0) -> SemEvalScores:
@@ -125,17 +125,3 @@ def _pair_by_offsets(gold: Mentions, predicted: Mentions) -> tuple[Booleans, Boo
 def _rank_among_equals(codes: Integers) -> Integers:
     """For sorted codes, the number of equal codes before each of them."""
     return np.arange(len(codes)) - np.searchsorted(codes, codes, side="left")
-
-
-def _take_first(predicted_row: Integers, gold_row: Integers, order: Integers) -> Integers:
-    """Go through overlapping pairs in the given order, and keep those whose mentions are both still unpaired."""
-    used_predicted: set[int] = set()
-    used_gold: set[int] = set()
-    kept = []
-    pairs = zip(order.tolist(), predicted_row[order].tolist(), gold_row[order].tolist(), strict=True)
-    for row, predicted, gold in pairs:
-        if predicted not in used_predicted and gold not in used_gold:
-            used_predicted.add(predicted)
-            used_gold.add(gold)
-            kept.append(row)
-    return np.array(kept, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Strict scores on parts of the data: by length, by nesting, and by occurrence in the training data.
+"""Strict scores on parts of the data: by length, by frequency, by nesting, and by occurrence in the training data.
 
 If a slice depends only on the text, label and document of a mention, it contains gold and predicted mentions, and a
 correct prediction is in the same slice as its gold mention, so precision, recall and F1 are defined. Nesting depends
@@ -7,6 +7,7 @@ on other gold mentions, so only recall is defined.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -24,42 +25,65 @@ MENTION_LENGTHS = (1, 2, 3, 4, 6)
 SENTENCE_LENGTHS = (10, 20, 40, 60, 80, 100)
 """The last length of each slice by the words of a sentence: 1-10, 11-20, ..., 101+."""
 
+TYPE_FREQUENCIES = (10, 30, 100, 300, 1000)
+"""The last number of each slice by the gold mentions of a type: 0-10, 11-30, ..., 1001+."""
+
+TRAINING_FREQUENCIES = (0, 1, 4, 19)
+"""The last number of each slice by how often the training data have a mention: 0, 1, 2-4, 5-19, 20+."""
+
+_NEVER = "0"  # the slice of mentions that the training data do not have
+
 
 @dataclass(frozen=True, slots=True)
 class Slices:
-    """Strict scores by name of the slice; `seen` is None if no training corpus was given."""
+    """Strict scores by name of the slice; `seen` and `frequency` are None if no training corpus was given."""
 
     mention_length: Mapping[str, Scores]
     sentence_length: Mapping[str, Scores]
+    type_frequency: Mapping[str, Scores]
     nesting: Mapping[str, Recall]
     seen: Mapping[str, Scores] | None
+    frequency: Mapping[str, Scores] | None
 
 
 def slices(comparison: Comparison, training: Corpus | None = None) -> Slices:
     """All slices of this file."""
     units = Units.of(comparison)
+    frequency = None if training is None else by_frequency(comparison, training)
     return Slices(
         by_mention_length(comparison, units),
         by_sentence_length(comparison, units),
+        by_type_frequency(comparison),
         by_nesting(comparison),
-        None if training is None else by_seen(comparison, training),
+        None if frequency is None else _seen(frequency),
+        frequency,
     )
 
 
 def by_mention_length(comparison: Comparison, units: Units) -> dict[str, Scores]:
     """Scores by the number of words that a mention overlaps."""
     lengths = units.mention_words(comparison.gold), units.mention_words(comparison.predicted)
-    return _by_length(comparison, MENTION_LENGTHS, *lengths)
+    return _by_number(comparison, MENTION_LENGTHS, *lengths)
 
 
 def by_sentence_length(comparison: Comparison, units: Units) -> dict[str, Scores]:
     """Scores by the number of words in the sentence in which a mention starts."""
     lengths = units.sentence_lengths(comparison.gold), units.sentence_lengths(comparison.predicted)
-    return _by_length(comparison, SENTENCE_LENGTHS, *lengths)
+    return _by_number(comparison, SENTENCE_LENGTHS, *lengths)
 
 
-def _by_length(comparison: Comparison, last: Sequence[int], gold: Integers, predicted: Integers) -> dict[str, Scores]:
-    firsts = [1, *(length + 1 for length in last)]
+def by_type_frequency(comparison: Comparison) -> dict[str, Scores]:
+    """Scores by the number of gold mentions that the type has in the corpus."""
+    numbers = np.bincount(comparison.gold.label, minlength=len(comparison.corpus.labels))
+    own, other = numbers[comparison.gold.label], numbers[comparison.predicted.label]
+    return _by_number(comparison, TYPE_FREQUENCIES, own, other, first=0)
+
+
+def _by_number(
+    comparison: Comparison, last: Sequence[int], gold: Integers, predicted: Integers, first: int = 1
+) -> dict[str, Scores]:
+    """Scores by a number of each mention, in slices that end with the numbers `last`."""
+    firsts = [first, *(number + 1 for number in last)]
     names = [str(a) if a == b else f"{a}-{b}" for a, b in zip(firsts, last, strict=False)] + [f"{firsts[-1]}+"]
     return tabulate(
         names, np.searchsorted(last, gold), comparison.found, np.searchsorted(last, predicted), comparison.correct
@@ -92,12 +116,22 @@ def by_seen(comparison: Comparison, training: Corpus) -> dict[str, Scores]:
 
     Letter case is ignored.
     """
-    known = {(entity.text.casefold(), entity.label) for document in training for entity in document.entities}
+    return _seen(by_frequency(comparison, training))
+
+
+def _seen(frequency: Mapping[str, Scores]) -> dict[str, Scores]:
+    seen = Scores.total(scores for name, scores in frequency.items() if name != _NEVER)
+    return {"seen": seen, "unseen": frequency[_NEVER]}
+
+
+def by_frequency(comparison: Comparison, training: Corpus) -> dict[str, Scores]:
+    """Scores by how often the string of a mention occurs with the same label in `training`, ignoring letter case."""
+    known = Counter((entity.text.casefold(), entity.label) for document in training for entity in document.entities)
     labels = comparison.corpus.labels
 
-    def is_unseen(mentions: Mentions) -> Integers:
+    def occurrences(mentions: Mentions) -> Integers:
         strings = zip(mentions.text.tolist(), mentions.label.tolist(), strict=True)
-        return np.array([(string.casefold(), labels[label]) not in known for string, label in strings], dtype=np.int64)
+        return np.array([known[string.casefold(), labels[label]] for string, label in strings], dtype=np.int64)
 
-    gold, predicted = is_unseen(comparison.gold), is_unseen(comparison.predicted)
-    return tabulate(("seen", "unseen"), gold, comparison.found, predicted, comparison.correct)
+    numbers = occurrences(comparison.gold), occurrences(comparison.predicted)
+    return _by_number(comparison, TRAINING_FREQUENCIES, *numbers, first=0)

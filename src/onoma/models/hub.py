@@ -11,6 +11,8 @@ from onoma.errors import OnomaError
 from onoma.models.config import CONFIG_FILE, load_config
 
 EMBEDDED = Path(__file__).parent / "default"
+EMBEDDED_NAME = "embedded"
+"""What the embedded model is called on the command line."""
 MODEL_FILES = ("*.json", "*.onnx", "*.onnx.data", "*.safetensors")
 """Files that are removed on the hub if a new version of a model has none of that name: old weights would be loaded."""
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+(@[\w./-]+)?")  # owner/name, or owner/name@revision

@@ -10,9 +10,8 @@ from pathlib import Path
 from onoma.errors import OnomaError
 from onoma.extractor import Extractor, load
 from onoma.models.folder import ONNX_FILE, ModelFolder, open_folder
+from onoma.models.hub import EMBEDDED_NAME
 from onoma.systems.base import Backend
-
-EMBEDDED_NAME = "embedded"
 
 _NAME = re.compile(r"[\w.-]{1,100}")
 

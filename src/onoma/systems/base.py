@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,6 +92,16 @@ class Runtime(Protocol):
 
     def with_style(self, corpus: str | None) -> Self:
         """The same model with the annotation style of a corpus it was trained on, if it knows that corpus."""
+
+
+@runtime_checkable
+class SpanVectors(Protocol):
+    """A runtime whose system compares vectors of spans, which pictures can show."""
+
+    def span_vectors(
+        self, batch: Batch, window: NDArray[np.int64], first: NDArray[np.int64], last: NDArray[np.int64]
+    ) -> NDArray[np.float32]:
+        """One vector per span, given by its window and its first and last word there: (spans, size)."""
 
 
 class System(Protocol):

@@ -12,8 +12,10 @@ import torch
 
 import onoma
 from onoma import Entity, Extractor, OnomaError
+from onoma.inputs.packing import PackedTexts, WindowedTexts
 from onoma.models.export import export
 from onoma.systems.nerco.options import LEXICON_FILE, VECTOR_NAMES_FILE
+from onoma.systems.nerco.torch_runtime import TorchNerCo
 from onoma.training.run import train
 from tiny_chinese import LABELS, documents, nerco_recipe, write_chinese_corpus
 from tiny_training import SHORT, changed_recipe, curve_of, metrics_of, save_encoder
@@ -200,3 +202,14 @@ def test_emissions_do_not_depend_on_the_other_windows(run: Path) -> None:
     together = runtime.emissions(windowed.batch(np.arange(len(texts)), runtime.tokenizer))  # type: ignore[attr-defined]
     alone = runtime.emissions(windowed.batch(np.array([0]), runtime.tokenizer))  # type: ignore[attr-defined]
     assert together[0, : alone.shape[1]] == pytest.approx(alone[0], abs=1e-4)
+
+
+def test_the_vector_of_a_span_is_the_mean_of_its_words(run: Path) -> None:
+    runtime = onoma.load(run / "model", "torch", "cpu").runtime
+    assert isinstance(runtime, TorchNerCo)
+    texts = WindowedTexts.cut(PackedTexts.pack(TEXTS[:2]), runtime.tokenizer, 64, 0)
+    batch = texts.batch(np.arange(2), runtime.tokenizer)
+    found = runtime.span_vectors(batch, np.array([0, 1]), np.array([0, 1]), np.array([2, 1]))
+    states = runtime.word_states(batch)
+    assert found[0] == pytest.approx(states[0, 0:3].mean(0), abs=1e-5)
+    assert found[1] == pytest.approx(states[1, 1], abs=1e-5)

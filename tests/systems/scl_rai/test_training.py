@@ -15,6 +15,7 @@ import onoma
 from onoma import Entity, Extractor, OnomaError
 from onoma.data import load_corpus
 from onoma.evaluation.candidates import EvaluationSet
+from onoma.inputs.packing import PackedTexts, WindowedTexts
 from onoma.models.export import export
 from onoma.systems.scl_rai.options import DATASTORE_FILE
 from onoma.systems.scl_rai.torch_runtime import TorchSclRai
@@ -129,3 +130,17 @@ def test_some_of_the_labels_may_be_asked_for_and_no_others(run: Path) -> None:
     assert {one.label for row in model.extract(TEXTS, ["city"]) for one in row} == {"city"}
     with pytest.raises(OnomaError, match=r"does not know the type river"):
         model.extract(TEXTS[0], ["river"])
+
+
+def test_vectors_of_some_spans_are_those_of_all_spans(run: Path) -> None:
+    runtime = onoma.load(run / "model", "torch", "cpu").runtime
+    assert isinstance(runtime, TorchSclRai)
+    texts = WindowedTexts.cut(PackedTexts.pack(TEXTS[:3]), runtime.tokenizer, 64, 0)
+    batch = texts.batch(np.arange(3), runtime.tokenizer)
+    window, first, last = np.array([0, 2, 2]), np.array([0, 1, 3]), np.array([0, 2, 4])
+    found = runtime.span_vectors(batch, window, first, last)
+    with torch.inference_mode():
+        states = runtime.model.word_states(*runtime.copy((batch.ids, batch.mask, batch.first, batch.last)))
+        for row, width in enumerate([1, 2, 2]):
+            vector = runtime.model.vectors_of_width(states, width)[window[row], first[row]].numpy()
+            assert found[row] == pytest.approx(vector / np.linalg.norm(vector), abs=1e-5)

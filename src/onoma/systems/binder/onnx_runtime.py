@@ -19,7 +19,7 @@ from onoma.systems.base import RuntimeSettings, margin_of, scores_of
 from onoma.systems.binder.matching import IMPOSSIBLE, Floats, Integers, Parts, match
 from onoma.systems.binder.options import RENAMED, BinderOptions
 from onoma.systems.binder.rows import breadth_column, with_offset
-from onoma.systems.binder.teaching import SpanParts, teach_rows
+from onoma.systems.binder.teaching import SpanParts, teach_rows, unit_vectors
 from onoma.systems.options import parse_options
 
 TYPES_FILE = "types.onnx"
@@ -92,6 +92,10 @@ class OnnxBinder(OnnxRuntime):
         inputs, _ = self._inputs(batch, np.eye(3 * size, dtype=np.float32)[2 * size :])
         parts = SpanParts(*self.text.run(SpanParts._fields, **inputs))
         return parts if self.options.thresholds == "dynamic" else parts._replace(anchor=np.zeros_like(parts.anchor))
+
+    def span_vectors(self, batch: Batch, window: Integers, first: Integers, last: Integers) -> Floats:
+        """The unit vectors of spans of a batch."""
+        return unit_vectors(self.span_parts(batch), batch.words, window, first, last)
 
     def global_thresholds(self, rows: Floats) -> Floats:
         """The thresholds of spans that do not depend on the text."""

@@ -53,6 +53,17 @@ class SpanParts(NamedTuple):
     anchor: Floats  # unit vectors of [CLS] (windows, d); zeros if thresholds do not depend on the text
 
 
+def unit_vectors(parts: SpanParts, words: Integers, window: Integers, first: Integers, last: Integers) -> Floats:
+    """The unit vectors of spans, given by their windows and words there; `words` are the words of each window.
+
+    Spans that are longer than the model considers have the width vector of the longest ones.
+    """
+    offset = (np.cumsum(words) - words)[window]
+    width = np.minimum(last - first, len(parts.widths) - 1)
+    vectors = parts.left[offset + first] + parts.right[offset + last] + parts.widths[width]
+    return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12), np.float32)
+
+
 class SpanRuntime(Protocol):
     """What teaching needs of a runtime."""
 

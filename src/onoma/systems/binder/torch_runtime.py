@@ -26,7 +26,7 @@ from onoma.systems.binder.model import Binder, SpanKeys, TypeVectors, span_margi
 from onoma.systems.binder.options import PROTOTYPES_FILE, BinderOptions
 from onoma.systems.binder.prototypes import Instance
 from onoma.systems.binder.rows import breadth_column, with_offset
-from onoma.systems.binder.teaching import SpanParts, teach_rows
+from onoma.systems.binder.teaching import SpanParts, teach_rows, unit_vectors
 from onoma.systems.blocks.inference_graphs import Outputs, round_up
 from onoma.systems.blocks.torch_runtime import TorchRuntime
 
@@ -127,6 +127,12 @@ class TorchBinder(TorchRuntime):
         exists = torch.arange(left.shape[1] - 1, device=self.device) < words[:, None]
         parts = (left[:, 1:][exists], right[:, 1:][exists], widths, anchor)
         return SpanParts(*(part.float().cpu().numpy() for part in parts))
+
+    def span_vectors(
+        self, batch: Batch, window: NDArray[np.int64], first: NDArray[np.int64], last: NDArray[np.int64]
+    ) -> NDArray[np.float32]:
+        """The unit vectors of spans of a batch."""
+        return unit_vectors(self.span_parts(batch), batch.words, window, first, last)
 
     def global_thresholds(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
         """The thresholds of spans that do not depend on the text."""

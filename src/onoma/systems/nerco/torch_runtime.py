@@ -72,6 +72,14 @@ class TorchNerCo(ClosedTypes, TorchRuntime):
         """The states h of the words of a batch (windows, words, size), for plots."""
         return np.asarray(self._states(batch)[1].float().cpu().numpy(), np.float32)
 
+    def span_vectors(
+        self, batch: Batch, window: NDArray[np.int64], first: NDArray[np.int64], last: NDArray[np.int64]
+    ) -> NDArray[np.float32]:
+        """The mean state of the words of each span."""
+        total = np.cumsum(np.pad(self.word_states(batch), ((0, 0), (1, 0), (0, 0))), axis=1, dtype=np.float64)
+        sums = total[window, last + 1] - total[window, first]
+        return np.asarray(sums / (last - first + 1)[:, None], np.float32)
+
     def _states(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
         self.eval()
         nodes = {} if self.inputs is None else self.inputs.arrays(batch)

@@ -18,7 +18,7 @@ from onoma.models.folder import ModelFolder
 from onoma.systems.base import RuntimeSettings, margin_of, scores_of
 from onoma.systems.blocks.closed_types import ClosedTypes
 from onoma.systems.blocks.torch_runtime import TorchRuntime
-from onoma.systems.scl_rai.model import SclRai, WordStates
+from onoma.systems.scl_rai.model import SclRai, Spans, WordStates
 from onoma.systems.scl_rai.options import DATASTORE_FILE
 from onoma.systems.scl_rai.retrieval import DataStore, margins
 
@@ -66,6 +66,17 @@ class TorchSclRai(ClosedTypes, TorchRuntime):
         row, kind = np.nonzero(margin >= margin_of(floor, self.config))
         score = scores_of(margin[row, kind], self.config)
         return Proposals(window[row], start[row], start[row] + extent[row], kind, score)
+
+    @torch.inference_mode()
+    def span_vectors(
+        self, batch: Batch, window: NDArray[np.int64], first: NDArray[np.int64], last: NDArray[np.int64]
+    ) -> NDArray[np.float32]:
+        """r of some spans of a batch, as unit vectors, which is what the retrieval compares."""
+        self.eval()
+        *inputs, rows, starts, ends = self.copy((batch.ids, batch.mask, batch.first, batch.last, window, first, last))
+        with self.autocast():
+            vectors = self.model.span_vectors(self.model.word_states(*inputs), Spans(rows, starts, ends))
+        return np.asarray(F.normalize(vectors.float(), dim=-1).cpu().numpy(), np.float32)
 
     def _scores(self, states: WordStates) -> NDArray[np.float32]:
         """Logits and similarities to centres, width by width: (windows, words, widths, 2 · labels)."""
