@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: run test check install clean
+.PHONY: run test check dist install clean
 
 run: $(INSTALLED)
 	$(BIN)/python examples/tour.py
@@ -18,6 +18,12 @@ check: $(INSTALLED)
 	$(BIN)/mypy
 	$(BIN)/pytest -q -m "not slow"
 
+# builds wheel and source archive, and tries the wheel with each interpreter: make dist PYTHONS="python3.11 python3.13"
+PYTHONS ?= $(PYTHON)
+dist: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt build twine
+	$(BIN)/python tools/release.py $(PYTHONS:%=--python %)
+
 install: $(INSTALLED)
 
 $(INSTALLED): pyproject.toml constraints.txt
@@ -28,4 +34,4 @@ $(INSTALLED): pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf dist $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
