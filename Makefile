@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: run test check docs install clean
+.PHONY: run test check docs dist install clean
 
 run: $(INSTALLED)
 	$(BIN)/python examples/tour.py
@@ -22,6 +22,12 @@ docs: $(INSTALLED)
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --doctree-dir build/doctrees docs build/docs
 	@echo 'The documentation is in build/docs: open build/docs/index.html in a browser.'
 
+# builds wheel and source archive, and tries the wheel with each interpreter: make dist PYTHONS="python3.11 python3.13"
+PYTHONS ?= $(PYTHON)
+dist: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt build twine
+	$(BIN)/python tools/release.py $(PYTHONS:%=--python %)
+
 install: $(INSTALLED)
 
 $(INSTALLED): pyproject.toml constraints.txt
@@ -32,4 +38,4 @@ $(INSTALLED): pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf dist $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

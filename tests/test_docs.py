@@ -185,6 +185,17 @@ def test_tour_runs() -> None:
     assert done.stdout.rstrip().endswith("`onoma --help`.")
 
 
+@pytest.mark.slow
+def test_commands_of_the_quick_start_run_one_after_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    monkeypatch.chdir(tmp_path)
+    page = DOCS / "quick-start.md"
+    lines = [line for block in blocks(page, "bash") for line in block.source.splitlines() if line.startswith("onoma ")]
+    short = " --set training.max_steps=2 --set training.eval_steps=2"
+    printed = [run_command(line + short * line.startswith("onoma train "), "")[0] for line in lines]
+    assert any("trained on 80 documents, written to runs/repairs/model" in text for text in printed)
+
+
 # --- README and links
 
 

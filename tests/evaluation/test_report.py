@@ -40,6 +40,11 @@ def test_scores_computed_by_hand(report: Report) -> None:
     assert report.surface.normalised.micro.f1 == pytest.approx(1 / 3)
 
 
+def test_the_short_form_has_the_main_scores(report: Report) -> None:
+    scores = "precision 33.33, recall 33.33, f1 33.33"
+    assert repr(report) == f"Report('tiny', 1 documents, strict micro: {scores})"
+
+
 def test_the_dictionary_has_counts_and_scores_and_is_ready_for_json(report: Report) -> None:
     result = report.to_dict()
     assert json.loads(json.dumps(result)) == result

@@ -1,4 +1,4 @@
-"""Without a library, its integration says how to install it."""
+"""Without a library, what needs it says how to install it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import pytest
 @pytest.mark.parametrize(
     ("module", "library", "extra"),
     [
-        ("spacy", "spacy", "spacy"),
-        ("presidio", "presidio_analyzer", "presidio"),
-        ("pandas", "pandas", "pandas"),
-        ("polars", "polars", "polars"),
+        ("integrations.spacy", "spacy", "spacy"),
+        ("integrations.presidio", "presidio_analyzer", "presidio"),
+        ("integrations.pandas", "pandas", "pandas"),
+        ("integrations.polars", "polars", "polars"),
+        ("serve.client", "httpx", "serve"),
     ],
 )
 def test_a_missing_library_is_named_with_its_extra(module: str, library: str, extra: str) -> None:
@@ -23,7 +24,7 @@ import sys
 sys.modules[{library!r}] = None  # as if it were not installed
 from onoma import OnomaError
 try:
-    import onoma.integrations.{module}
+    import onoma.{module}
 except OnomaError as error:
     print(error)
 """

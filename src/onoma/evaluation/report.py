@@ -41,6 +41,12 @@ class Report:
     confusion: Confusion
     error_kinds: ErrorKinds
 
+    def __repr__(self) -> str:
+        """The main scores; `to_dict` has all of them, and `onoma.evaluation.render` makes tables of them."""
+        names = ("precision", "recall", "f1")
+        scores = ", ".join(f"{name} {100 * getattr(self.strict.micro, name):.2f}" for name in names)
+        return f"Report({self.corpus!r}, {self.documents} documents, strict micro: {scores})"
+
     def to_dict(self) -> dict[str, Any]:
         """All counts and scores as plain dictionaries, ready for JSON."""
         plain: dict[str, Any] = as_plain(self)

@@ -13,13 +13,16 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Self, TypedDict, Unpack, overload
 
-import httpx
-
 from onoma.decoding.overlap import Overlap
 from onoma.entities import Entity, EntityType
 from onoma.errors import OnomaError
 from onoma.labels.parsing import Labels, Threshold
 from onoma.reading import Section
+
+try:
+    import httpx
+except ModuleNotFoundError as error:
+    raise OnomaError('the client needs httpx. Fix: pip install "onoma[serve]"') from error
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 
