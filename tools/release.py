@@ -29,6 +29,7 @@ EXTRAS = {
     "serve": ["serve"],
     "parquet": ["extract", TEXT, "--labels", "city", "--output", "found.parquet"],
     "spacy": ["convert", "examples/stories.jsonl", "stories.spacy"],
+    "report": ["report", "embedded", "examples/stories.jsonl", "--output", "report.html"],
     "ray": ["corpus", "examples/prizes.txt", "annotated", "--labels", "city", "--engine", "ray"],
 }
 """Commands that need an extra, and must name it where it is not installed."""
