@@ -1,9 +1,8 @@
-"""The quick start, literally: its commands in a fresh clone and a fresh environment, one after another, with their times.
+"""The quick start, literally: its commands in a fresh clone and a fresh environment, and how long they take.
 
     python benchmarks/quick_start.py [--work FOLDER]
 
-The commands are those of docs/quick-start.md. The clone is one of this repository, and the models that are evaluated are
-those that the page makes.
+The commands are those of docs/quick-start.md, and the clone is one of this repository.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -65,7 +63,7 @@ def follow(work: Path) -> tuple[dict[str, float], dict[str, float]]:
                 [*words, *(["--json"] if evaluates else [])],
                 cwd=folder,
                 env=environment,
-                stdout=subprocess.PIPE if evaluates else sys.stderr,
+                stdout=subprocess.PIPE if evaluates else subprocess.DEVNULL,
                 text=True,
                 check=True,
             )
