@@ -71,9 +71,14 @@ Found = dict[tuple[int, ...], float]
 
 
 def random_encoder(family: str, size: dict[str, int]) -> Any:
-    """An encoder whose weights are so large that every part changes the result."""
+    """An encoder whose weights are so large that every part changes the result.
+
+    With many layers, they are smaller: else all words of a window have nearly the same state, and a few windows have
+    all candidates.
+    """
     make_config, make_model = MAKERS[family]
-    config = make_config(vocab_size=VOCABULARY, max_position_embeddings=POSITIONS, initializer_range=0.08, **size)
+    spread = 0.08 if size["num_hidden_layers"] <= 2 else 0.02
+    config = make_config(vocab_size=VOCABULARY, max_position_embeddings=POSITIONS, initializer_range=spread, **size)
     return make_model(config, add_pooling_layer=False)
 
 

@@ -210,12 +210,13 @@ def test_readme_is_short() -> None:
         "embedded/zero-shot/average-of-four/bert-zh-3-layers/f1",
         "embedded/other-corpora/gum/gte-small/f1",
         "embedded/other-corpora/cmeee/bert-zh-3-layers/f1",
-        "embedded/speed-beside-gliner/crossner/gte-small/10_types_sentences_per_s",
-        "embedded/speed-beside-gliner/crossner/gte-small/100_types_sentences_per_s",
-        "gliner/speed-beside-gliner/crossner/gte-small/10_types_sentences_per_s",
-        "gliner/speed-beside-gliner/crossner/gte-small/100_types_sentences_per_s",
-        "embedded/speed-beside-gliner/crossner/gte-small/10_types_times_gliner",
-        "embedded/speed-beside-gliner/crossner/gte-small/100_types_times_gliner",
+        *(
+            f"{peer}/speed-beside-peers/crossner/gte-small/{labels}_labels_sentences_per_s"
+            for peer in ("embedded", "gliner", "gliner-onnx-int8")
+            for labels in (10, 100)
+        ),
+        "embedded/speed-beside-peers/crossner/gte-small/10_labels_times_gliner-onnx-int8",
+        "embedded/speed-beside-peers/crossner/gte-small/100_labels_times_gliner-onnx-int8",
     ],
 )
 def test_figures_of_the_readme_are_those_of_the_records(metric: str) -> None:

@@ -25,6 +25,7 @@ IMPOSSIBLE = np.float32(-1e34)
 _ANY_MARGIN = 1e30  # instead of infinity, because 0 · infinity is NaN
 _SLACK = np.float32(1e-3)  # bounds and similarities are summed in different orders, with different rounding
 _STARTS_AT_ONCE = 1 << 14  # what is computed for them stays in a core's cache
+_BOUNDS_AT_ONCE = 1 << 16  # of words and types, for the same reason
 _WIDTH_EDGES = (0, 1, 3)  # spans of 1, of 2 and 3, and of more words have bounds of their own: |l + r + d| differs
 
 
@@ -88,11 +89,12 @@ class _Words(NamedTuple):
     def proposals(self) -> Iterator[Proposals]:
         """The spans with a sufficient margin, from short to long ones."""
         widths = len(self.parts.widths)
+        if not self.parts.left_types.size:
+            return
         for begin, end in pairwise([*(edge for edge in _WIDTH_EDGES if edge < widths), widths]):
-            if self.parts.left_types.size:
-                starts = self.possible_starts(begin, end)
-                for first in range(0, len(starts), _STARTS_AT_ONCE):
-                    yield self.spans(starts[first : first + _STARTS_AT_ONCE], begin, end)
+            starts = self.possible_starts(begin, end)
+            for first in range(0, len(starts), _STARTS_AT_ONCE):
+                yield self.spans(starts[first : first + _STARTS_AT_ONCE], begin, end)
 
     def possible_starts(self, begin: int, end: int) -> Integers:
         """Where sufficiently similar spans of some widths may start: word · types + type, in ascending order.
@@ -101,14 +103,26 @@ class _Words(NamedTuple):
         """
         wanted = self.threshold + self.floor  # (windows, types)
         wanted[wanted <= 0] = -_ANY_MARGIN  # then longer spans fit more easily, and there is no bound
-        best = _sliding_maximum(self.right[begin : len(self.window) + end - 1], end - begin)
-        best += self.parts.types_widths[:, begin:end].max(1) + _SLACK
-        best += self.parts.left_types
-        best *= np.fmax.reduce(self.inverse[:, begin:end], axis=1)[:, None]  # NaN if there are no such spans
-        possible = np.empty(best.shape, np.bool_)
-        for least, first, after in zip(wanted, self.begins, [*self.begins[1:], len(best)], strict=True):
-            np.greater_equal(best[first:after], least, out=possible[first:after])
-        return np.flatnonzero(possible)
+        inverse = np.fmax.reduce(self.inverse[:, begin:end], axis=1)[:, None]  # NaN if there are no such spans
+        widths = self.parts.types_widths[:, begin:end].max(1) + _SLACK
+        found = []
+        for first, after in pairwise(self._groups()):
+            best = _sliding_maximum(self.right[first + begin : after + end - 1], end - begin)
+            best += widths
+            best += self.parts.left_types[first:after]
+            best *= inverse[first:after]
+            possible = best >= wanted[self.window[first:after]]
+            found.append(np.flatnonzero(possible) + first * best.shape[1])
+        return np.concatenate(found)
+
+    def _groups(self) -> list[int]:
+        """The first words of groups of windows, so small that the bounds of their spans stay in a core's cache.
+
+        At the end is the number of words.
+        """
+        words = max(1, _BOUNDS_AT_ONCE // self.right.shape[1])
+        edges = self.begins[np.diff(self.begins // words, prepend=-1) > 0]
+        return [*edges.tolist(), len(self.window)]
 
     def spans(self, starts: Integers, begin: int, end: int) -> Proposals:
         """The spans of some widths that start there and have a sufficient margin."""
