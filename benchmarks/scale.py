@@ -43,6 +43,7 @@ from records import RESULTS, ROOT, Record, command, commit_for, main_with_errors
 PASSAGES = ROOT / "corpora/onoma_written/en/train.jsonl.xz"
 LABELS = ("person", "city", "company", "date", "product", "disease", "drug", "event", "law", "work of art")
 PARTS = ("speed", "kills", "memory")
+ENGINES = ("local", "ray")
 ENCODER = "gte-small"
 DAMAGED_EVERY = 100
 SHORT_WORDS = 6
@@ -54,6 +55,7 @@ def main() -> None:
     """Measure, print and record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument("--engines", nargs="+", choices=ENGINES, default=ENGINES, help="of the part speed")
     parser.add_argument("--documents", type=int, default=20_000, help="of each run of the part speed")
     parser.add_argument("--turns", type=int, default=3, help="of the part speed")
     parser.add_argument("--kill-documents", type=int, default=100_000)
@@ -108,15 +110,16 @@ def write_corpus(path: Path, texts: Sequence[str] | Iterator[str], *, damaged: b
 
 def measure_speed(folder: Path, arguments: argparse.Namespace) -> list[Record]:
     """Documents per second of both engines with one and two workers."""
-    import ray
-
     texts = list(islice(sentences(), arguments.documents))
     words = sum(len(segment(text)) for text in texts)
     path = write_corpus(folder / "speed.jsonl", texts)
-    runs = [(engine, workers) for engine in ("local", "ray") for workers in (1, 2)]
+    runs = [(engine, workers) for engine in arguments.engines for workers in (1, 2)]
     rates: dict[tuple[str, int], list[float]] = {one: [] for one in runs}
-    work: dict[int, list[float]] = {1: [], 2: []}  # milliseconds of the processors, which other programs do not change
-    ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    work: dict[int, list[float]] = {}  # milliseconds of the processors, which other programs do not change
+    if "ray" in arguments.engines:
+        import ray
+
+        ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     for turn in range(arguments.turns):
         for engine, workers in runs:
             output = folder / "speed"
@@ -133,11 +136,12 @@ def measure_speed(folder: Path, arguments: argparse.Namespace) -> list[Record]:
             )
             rates[engine, workers].append(len(texts) / (time.perf_counter() - start))
             if engine == "local":
-                work[workers].append(1000 * (_child_seconds() - before) / len(texts))
+                work.setdefault(workers, []).append(1000 * (_child_seconds() - before) / len(texts))
             print(
                 f"turn {turn + 1}: {engine}, {workers} workers: {rates[engine, workers][-1]:.1f} per second", flush=True
             )
-    ray.shutdown()
+    if "ray" in arguments.engines:
+        ray.shutdown()
     data = f"{len(texts):,} sentences with {words:,} words, {len(LABELS)} types, {arguments.turns} turns"
     return list(_speed_records(rates, work, words / len(texts), data))
 
@@ -158,7 +162,7 @@ def _speed_records(
     for (engine, workers), values in rates.items():
         name = f"{engine}_{workers}_worker{'s' * (workers > 1)}_documents_per_s"
         yield record("scale-speed", name, statistics.median(values), data, _spread(values))
-    for engine in ("local", "ray"):
+    for engine in dict.fromkeys(engine for engine, _ in rates):
         ratios = [two / one for one, two in zip(rates[engine, 1], rates[engine, 2], strict=True)]
         yield record("scale-speed", f"{engine}_2_workers_times_1", statistics.median(ratios), data, _spread(ratios))
 

@@ -23,17 +23,16 @@ specification.loader.exec_module(scale)
 
 
 @pytest.mark.slow
-def test_speed_of_both_engines(monkeypatch: pytest.MonkeyPatch, tiny_model: Path, tmp_path: Path) -> None:
-    pytest.importorskip("ray")
+def test_speed_of_an_engine(monkeypatch: pytest.MonkeyPatch, tiny_model: Path, tmp_path: Path) -> None:
     model, output = export(tiny_model, tmp_path / "onnx", int8=True), tmp_path / "records.json"
-    words = ["scale.py", "--parts", "speed", "--documents", 200, "--turns", 1, "--model", model, "--output", output]
+    words = ["scale.py", "--parts", "speed", "--engines", "local", "--documents", 200, "--turns", 1]
+    words += ["--model", model, "--output", output]
     monkeypatch.setattr(sys, "argv", list(map(str, words)))
     scale.main()
     figures = Figures(read_records(output), {})
-    for engine in ("local", "ray"):
-        ratio = figures.find(f"{sizing.PREFIX}{engine}_2_workers_times_1")
-        assert ratio is not None
-        assert ratio.value > 0.2
+    ratio = figures.find(f"{sizing.PREFIX}local_2_workers_times_1")
+    assert ratio is not None
+    assert ratio.value > 0.2
     assert "1,000,000,000" in sizing.render(figures)
 
 
