@@ -10,7 +10,7 @@ run: $(INSTALLED)
 	$(BIN)/python examples/tour.py
 
 test: $(INSTALLED)
-	$(BIN)/pytest -q -n 2
+	$(BIN)/pytest -q -n 2 --dist worksteal
 
 check: $(INSTALLED)
 	$(BIN)/ruff check .
