@@ -11,15 +11,8 @@ from evaluation.strategies import scored
 from onoma import Corpus, Document, Entity, Extractor
 from onoma.evaluation import evaluate
 from onoma.evaluation.analysis import analyse
-from onoma.evaluation.plots import (
-    as_svg,
-    draw_confusion,
-    draw_error_kinds,
-    draw_type_errors,
-    draw_types,
-    plot_style,
-    shorten,
-)
+from onoma.evaluation.plot_style import as_svg, plot_style, shorten
+from onoma.evaluation.plots import draw_confusion, draw_error_kinds, draw_type_errors, draw_types
 
 
 def test_pictures_keep_text_as_text_and_follow_the_colours_of_the_page(ner: Extractor) -> None:

@@ -37,6 +37,7 @@ BackendName = Annotated[Literal["auto", "onnx", "torch"], typer.Option(help="Wha
 Device = Annotated[str | None, typer.Option(help="Device for torch, such as cpu or cuda.")]
 BatchSize = Annotated[int, typer.Option(min=1, help="Windows that the model reads at once.")]
 Overlap = Literal["flat", "nested", "any"]
+OverlapOfCorpus = Annotated[Overlap | None, typer.Option(help="By default nested if the corpus is, else flat.")]
 Limit = Annotated[int | None, typer.Option(min=1, help="Read only the first N documents.")]
 Threshold = Annotated[
     str | None, typer.Option(help='Score to reach: 0.4, precise, balanced, complete, or "drug=0.4, person=precise".')

@@ -15,6 +15,7 @@ from onoma.evaluation.analysis import Analysis, Study
 from onoma.evaluation.bootstrap import Difference, Intervals
 from onoma.evaluation.errors import MentionError
 from onoma.evaluation.pairs import ERROR_KINDS
+from onoma.evaluation.plot_style import as_svg, plot_style
 from onoma.evaluation.render import filled_slices, most_confused, score_cells
 from onoma.evaluation.report import Report
 from onoma.evaluation.scored import CALIBRATED_FROM, FLOOR
@@ -80,7 +81,7 @@ def render_report(study: Study) -> str:
     >>> page = render_report(study({"mine": model}, [corpus]))  # doctest: +SKIP
     """
     template = _template()
-    with plots.plot_style():
+    with plot_style():
         summary = _summary(study)
         chapters = [_chapter(number, row) for number, row in enumerate(study.analyses, 1)]
         training = _training(study)
@@ -100,7 +101,7 @@ def render_report(study: Study) -> str:
 def require_report() -> None:
     """Raise an error if what a report needs is not installed. Call this before long computations."""
     _template()
-    with plots.plot_style():
+    with plot_style():
         pass
 
 
@@ -140,7 +141,7 @@ def _summary(study: Study) -> Section:
     shown = [one for row in study.analyses for one in row if one.report.strict.types]
     pictures = []
     if len(shown) > 1:
-        svg = plots.as_svg(plots.draw_summary(study), "summary")
+        svg = as_svg(plots.draw_summary(study), "summary")
         pictures = [Picture(svg, "Strict F1 with 95% intervals, by corpus and model")]
     return Section("scores", "Scores", note, pictures, [Table("", head, rows)])
 
@@ -230,7 +231,7 @@ def _types(name: str, row: Sequence[Analysis]) -> Section:
         ]
     )
     head = ["type", *SCORE_HEAD, *(f"F1 of {one.model}" for one in row[1:])]
-    svg = plots.as_svg(plots.draw_types(reports), f"{name}-types")
+    svg = as_svg(plots.draw_types(reports), f"{name}-types")
     note = f"Columns without a name are those of {row[0].model}." if several else ""
     if len(names) > plots.SHOWN_TYPES:
         note += f" The picture shows the {plots.SHOWN_TYPES} most frequent types."
@@ -257,7 +258,7 @@ def _confusion(name: str, report: Report) -> Section:
     )
     if left_out:
         note += f" Types with fewer errors are left out: {left_out}."
-    picture = Picture(plots.as_svg(plots.draw_confusion(report), f"{name}-confusion"), "Gold types by predicted types")
+    picture = Picture(as_svg(plots.draw_confusion(report), f"{name}-confusion"), "Gold types by predicted types")
     confused = report.confusion.confused[:SHOWN_CONFUSIONS]
     rows = [[one.gold or "", one.predicted or "", f"{one.count:,}"] for one in confused]
     tables = [Table("Types that are confused most often", ["gold", "predicted", "mentions"], rows)] if rows else []
@@ -271,9 +272,9 @@ def _error_kinds(name: str, row: Sequence[Analysis]) -> Section:
         f"Errors of {row[0].model}: {kinds.errors:,}. Of the predictions with the right type and wrong boundaries, "
         f"{kinds.too_long:,} are too long and {kinds.too_short:,} too short."
     )
-    pictures = [Picture(plots.as_svg(plots.draw_error_kinds(reports), f"{name}-kinds"), "Errors by kind")]
+    pictures = [Picture(as_svg(plots.draw_error_kinds(reports), f"{name}-kinds"), "Errors by kind")]
     if len(kinds.types) > 1:
-        svg = plots.as_svg(plots.draw_type_errors(report), f"{name}-type-kinds")
+        svg = as_svg(plots.draw_type_errors(report), f"{name}-type-kinds")
         pictures.append(
             Picture(svg, "Errors of each type by kind", f"By type, {row[0].model}" if len(row) > 1 else "By type")
         )
@@ -304,7 +305,7 @@ def _slices(name: str, report: Report) -> Section:
     for number, (title, first, rows) in enumerate(filled_slices(report), 1):
         words = title.removeprefix("Strict, ")
         caption = words[:1].upper() + words[1:]
-        svg = plots.as_svg(plots.draw_slices(rows, first), f"{name}-slice-{number}")
+        svg = as_svg(plots.draw_slices(rows, first), f"{name}-slice-{number}")
         pictures.append(Picture(svg, caption, caption))
         tables.append(
             Table(caption, [first, *SCORE_HEAD], [[key, *score_cells(value)] for key, value in rows.items()], True)
@@ -326,9 +327,7 @@ def _calibration(name: str, row: Sequence[Analysis]) -> Section:
         f"scores that are too high. The mean distance, of scores from {CALIBRATED_FROM}, is "
         f"{errors or f'{first.error:.3f}'} (expected calibration error)."
     )
-    picture = Picture(
-        plots.as_svg(plots.draw_calibration(found), f"{name}-calibration"), "Score by share of gold mentions"
-    )
+    picture = Picture(as_svg(plots.draw_calibration(found), f"{name}-calibration"), "Score by share of gold mentions")
     rows = [
         [f"{one.score:.2f}", f"{one.share:.2f}", "{:.2f} – {:.2f}".format(*one.interval()), f"{one.spans:,}"]
         for one in first.bins
@@ -349,7 +348,7 @@ def _thresholds(name: str, one: Analysis) -> Iterator[Section]:
     )
     if len(curves.types) > plots.SHOWN_PANELS:
         note += f" The picture shows the {plots.SHOWN_PANELS} most frequent types."
-    picture = Picture(plots.as_svg(plots.draw_thresholds(curves), f"{name}-thresholds"), "Scores by threshold and type")
+    picture = Picture(as_svg(plots.draw_thresholds(curves), f"{name}-thresholds"), "Scores by threshold and type")
     lines = {"all types (micro)": curves.micro, **curves.types}
     rows = [
         [
@@ -380,7 +379,7 @@ def _distributions(name: str, one: Analysis) -> Iterator[Section]:
         )
     if len(found) > plots.SHOWN_PANELS:
         note += f" The picture shows the {plots.SHOWN_PANELS} most frequent types."
-    svg = plots.as_svg(plots.draw_distributions(found), f"{name}-distributions")
+    svg = as_svg(plots.draw_distributions(found), f"{name}-distributions")
     yield Section(
         f"{name}-distributions", "Scores of mentions and other spans", note, [Picture(svg, "Densities of scores")]
     )
@@ -394,7 +393,7 @@ def _projection(name: str, one: Analysis) -> Section:
         f"The vectors of {len(one.projection.labels):,} gold mentions in the plane in which they differ most "
         "(principal components). Types whose points mix are hard to tell apart for the model, at least in this plane."
     )
-    svg = plots.as_svg(plots.draw_projection(one.projection), f"{name}-vectors")
+    svg = as_svg(plots.draw_projection(one.projection), f"{name}-vectors")
     return Section(f"{name}-vectors", "Vectors of mentions", note, [Picture(svg, "Vectors of gold mentions by type")])
 
 
@@ -407,13 +406,13 @@ def _training(study: Study) -> Section | None:
         return None
     pictures = [
         Picture(
-            plots.as_svg(plots.draw_history(stage), f"stage-{number}"),
+            as_svg(plots.draw_history(stage), f"stage-{number}"),
             f"Loss and dev scores: {stage.stage}",
             stage.stage,
         )
         for number, stage in enumerate(history.stages, 1)
     ]
     if history.sizes:
-        svg = plots.as_svg(plots.draw_sizes(history), "sizes")
+        svg = as_svg(plots.draw_sizes(history), "sizes")
         pictures.append(Picture(svg, "F1 by training sentences", "By number of training sentences"))
     return Section("training", "Training", f"The run that {study.models[0]} belongs to.", pictures)

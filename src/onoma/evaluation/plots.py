@@ -1,27 +1,41 @@
 """Pictures of an analysis, drawn with matplotlib (extra `onoma[report]`).
 
-Each `draw_...` function returns a matplotlib figure. `as_svg` writes one for a page: text stays text, so that the fonts
-of the reader show any script, and colours are variables of the page, so that the picture follows its theme. The colours
-are those of Okabe and Ito, which people with any kind of colour vision can tell apart; lines differ in their dashes and
-points in their markers as well.
+Each `draw_...` function returns a matplotlib figure; they are drawn and written in the style of `plot_style`.
 """
 
 from __future__ import annotations
 
-import io
-import re
-import unicodedata
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from onoma.evaluation.analysis import Study
-from onoma.evaluation.curves import SETTINGS, draw_curves, new_figure
+from onoma.evaluation.curves import draw_curves
 from onoma.evaluation.history import History, StageHistory
 from onoma.evaluation.pairs import ERROR_KINDS
+from onoma.evaluation.plot_style import (
+    BLUE,
+    COLOURS,
+    DASHES,
+    FONT_SIZE,
+    GREEN,
+    INK,
+    LINE,
+    MARKERS,
+    ORANGE,
+    PAPER,
+    PURPLE,
+    RED,
+    SKY,
+    SOFT,
+    YELLOW,
+    add_legend,
+    figure_with_margins,
+    legend_of_models,
+    shorten,
+    width_in_inches,
+)
 from onoma.evaluation.render import NOTHING, most_confused
 from onoma.evaluation.report import Report
 from onoma.evaluation.scored import (
@@ -35,143 +49,23 @@ from onoma.evaluation.scored import (
 from onoma.evaluation.scores import Scores
 from onoma.evaluation.vectors import Projection
 
-INK, SOFT, LINE, PAPER = "#1c2430", "#566070", "#c9d0d8", "#fefefe"
-BLUE, ORANGE, GREEN, PURPLE, SKY, RED, YELLOW = (
-    *("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a90b"),
-)  # Okabe and Ito's, with a darker yellow, which would be too bright on white
-COLOURS = (BLUE, RED, GREEN, PURPLE, ORANGE, SKY, YELLOW)
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (5, 1.5, 1.5, 1.5)))
-KIND_COLOURS = dict(zip(ERROR_KINDS, (SKY, BLUE, PURPLE, ORANGE, YELLOW, RED, GREEN), strict=True))
-VARIABLES = {INK: "ink", SOFT: "soft", LINE: "line", PAPER: "card"} | {
-    colour: f"plot-{name}"
-    for name, colour in zip(
-        ("blue", "orange", "green", "purple", "sky", "red", "yellow"),
-        (BLUE, ORANGE, GREEN, PURPLE, SKY, RED, YELLOW),
-        strict=True,
-    )
-}
-"""The variables of the page that stand for colours."""
-
 SHOWN_TYPES = 30
 """Types in a picture with one row per type."""
 SHOWN_PANELS = 12
 """Types in a picture with one panel per type."""
 SHOWN_GROUPS = 20
 """Types in a confusion matrix."""
-_LONGEST_NAME = 26  # columns of a label
-_POINTS = 9  # size of the font
 _STRONGEST = 0.55  # opacity of the fullest cell of a matrix: dark text stays legible on it in both themes
-_STYLE: Any = {
-    **SETTINGS,
-    "axes.edgecolor": LINE,
-    "axes.facecolor": "none",
-    "axes.labelcolor": INK,
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "axes.titlecolor": INK,
-    "axes.titlesize": _POINTS,
-    "axes.labelsize": _POINTS,
-    "figure.facecolor": "none",
-    "font.size": _POINTS,
-    "grid.color": LINE,
-    "grid.linewidth": 0.6,
-    "legend.frameon": False,
-    "legend.fontsize": _POINTS,
-    "savefig.facecolor": "none",
-    "text.color": INK,
-    "text.parse_math": False,  # a label may have dollar signs
-    "xtick.color": LINE,
-    "xtick.labelcolor": SOFT,
-    "ytick.color": LINE,
-    "ytick.labelcolor": SOFT,
-}
-
-
-@contextmanager
-def plot_style() -> Iterator[None]:
-    """The style of all pictures; they are drawn and written inside of it."""
-    new_figure()  # raises an error that says what to install
-    from matplotlib import rc_context
-    from matplotlib.rcsetup import cycler
-
-    style = _STYLE | {"axes.prop_cycle": cycler(color=COLOURS)}
-    with rc_context(style), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)  # the reader's fonts have it
-        yield
-
-
-def as_svg(figure: Any, name: str) -> str:
-    """A figure as an SVG element for a page; `name` makes its ids different from those of other pictures."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
-    svg = buffer.getvalue().decode("utf-8")
-    svg = svg[svg.index("<svg") :]
-    width = round(figure.get_figwidth() * 96)
-    svg = re.sub(r'width="[^"]*pt" height="[^"]*pt"|height="[^"]*pt" |width="[^"]*pt" ', "", svg, count=2)
-    svg = svg.replace("<svg ", f'<svg width="{width}" style="max-width: 100%; min-width: {width * 7 // 10}px" ', 1)
-    svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
-    svg = re.sub(r'<g id="[^"]*"', "<g", svg)
-    svg = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', svg)
-    svg = re.sub(r'href="#([^"]+)"', rf'href="#{name}-\1"', svg)
-    svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", svg)
-    svg = re.sub(r"#[0-9a-f]{6}\b", lambda found: _variable(found.group()), svg)
-    return re.sub(r"font-family: [^;\"]*; ", "", svg)  # the page chooses the font
-
-
-def _variable(colour: str) -> str:
-    return f"var(--{VARIABLES[colour]}, {colour})" if colour in VARIABLES else colour
-
-
-def shorten(name: str, longest: int = _LONGEST_NAME) -> str:
-    """A name in one line of limited width; East Asian characters are two columns wide.
-
-    >>> shorten("a very long name of an entity type")
-    'a very long name of an en…'
-    """
-    name, used = " ".join(name.split()), 0
-    for place, character in enumerate(name):
-        used += _columns(character)
-        if used > longest or (used == longest and place + 1 < len(name)):
-            return name[:place] + "…"
-    return name
-
-
-def _columns(text: str) -> int:
-    return sum(2 if unicodedata.east_asian_width(one) in "WF" else 1 for one in text)
-
-
-def _inches(names: Sequence[str], size: float = _POINTS) -> float:
-    """The width of the widest of some names; matplotlib's own font has no East Asian characters to measure."""
-    return max(map(_columns, names), default=0) * 0.6 * size / 72
-
-
-def _figure(
-    width: float, height: float, left: float, right: float = 0.15, bottom: float = 0.5, top: float = 0.1
-) -> Any:
-    """A figure with margins in inches."""
-    figure = new_figure((width, height), layout=None)
-    figure.subplots_adjust(left / width, bottom / height, 1 - right / width, 1 - top / height)
-    return figure
-
-
-def _legend(axes: Any, columns: int, **options: Any) -> None:
-    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, borderaxespad=0.3, columnspacing=1.3, **options)
-
-
-def _legend_of_models(models: Sequence[str], width: float) -> tuple[int, float]:
-    """The columns of a legend of models that is at most so wide, and its height; a single model needs no legend."""
-    columns = max(1, min(3, int(width / (_inches([shorten(name) for name in models]) + 0.6))))
-    return columns, 0.0 if len(models) < 2 else 0.15 + 0.2 * -(-len(models) // columns)
+KIND_COLOURS = dict(zip(ERROR_KINDS, (SKY, BLUE, PURPLE, ORANGE, YELLOW, RED, GREEN), strict=True))
 
 
 def draw_summary(study: Study) -> Any:
     """Strict F1 of all models on all corpora, with their confidence intervals."""
     shown = [row for row in study.analyses if any(one.report.strict.types for one in row)]
     names = [shorten(row[0].corpus.name) for row in shown]
-    left = _inches(names) + 0.15
-    columns, head = _legend_of_models(study.models, 4.8 - left)
-    figure = _figure(4.8, 0.6 + head + (0.2 + 0.14 * len(study.models)) * len(names), left, top=0.05 + head)
+    left = width_in_inches(names) + 0.15
+    columns, head = legend_of_models(study.models, 4.8 - left)
+    figure = figure_with_margins(4.8, 0.6 + head + (0.2 + 0.14 * len(study.models)) * len(names), left, top=0.05 + head)
     axes = figure.subplots()
     for place, row in enumerate(shown):
         for number, one in enumerate(row):
@@ -189,7 +83,7 @@ def draw_summary(study: Study) -> Any:
     axes.tick_params(axis="y", length=0, pad=6)
     axes.grid(axis="x")
     if head:
-        _legend(axes, columns)
+        add_legend(axes, columns)
     return figure
 
 
@@ -198,9 +92,9 @@ def draw_types(reports: Mapping[str, Report]) -> Any:
     first, several = next(iter(reports.values())), len(reports) > 1
     names = sorted(first.strict.types, key=lambda name: (-first.strict.types[name].gold, name))[:SHOWN_TYPES]
     shown = [f"{shorten(name)} ({first.strict.types[name].gold:,})" for name in names]
-    left, row_height = _inches(shown) + 0.15, 0.15 + 0.12 * len(reports)
-    columns, head = _legend_of_models(list(reports), 6 - left)
-    figure = _figure(6, 0.6 + head + row_height * len(names), left, top=0.05 + head)
+    left, row_height = width_in_inches(shown) + 0.15, 0.15 + 0.12 * len(reports)
+    columns, head = legend_of_models(list(reports), 6 - left)
+    figure = figure_with_margins(6, 0.6 + head + row_height * len(names), left, top=0.05 + head)
     axes, rows = figure.subplots(), np.arange(len(names))
     for number, (model, report) in enumerate(reports.items()):
         shift = (number - (len(reports) - 1) / 2) * 0.8 / len(reports)
@@ -215,7 +109,7 @@ def draw_types(reports: Mapping[str, Report]) -> Any:
     if several:
         for edge in rows[1:] - 0.5:
             axes.axhline(edge, color=LINE, linewidth=0.6)
-        _legend(axes, columns)
+        add_legend(axes, columns)
     return figure
 
 
@@ -226,13 +120,13 @@ def draw_confusion(report: Report) -> Any:
     shown = [*map(shorten, names), NOTHING]
     shares = counts / np.maximum(counts.sum(1, keepdims=True), 1)
     cell = 0.42 if len(shown) > 10 else 0.56
-    left, side = _inches(shown) + 0.45, cell * len(shown)
-    top = 0.75 * _inches(shown) + 0.45
-    figure = _figure(
-        left + side + 0.75 * _inches(shown[-2:]) + 0.1,
+    left, side = width_in_inches(shown) + 0.45, cell * len(shown)
+    top = 0.75 * width_in_inches(shown) + 0.45
+    figure = figure_with_margins(
+        left + side + 0.75 * width_in_inches(shown[-2:]) + 0.1,
         side + top + 0.1,
         left,
-        0.75 * _inches(shown[-2:]) + 0.1,
+        0.75 * width_in_inches(shown[-2:]) + 0.1,
         0.1,
         top,
     )
@@ -242,14 +136,14 @@ def draw_confusion(report: Report) -> Any:
             colour = GREEN if row == column else RED
             opacity = 0.06 + (_STRONGEST - 0.06) * shares[row, column]
             axes.add_patch(_rectangle(column, row, colour, opacity))
-            axes.text(column, row, f"{counts[row, column]:,}", ha="center", va="center", size=_POINTS - 1)
+            axes.text(column, row, f"{counts[row, column]:,}", ha="center", va="center", size=FONT_SIZE - 1)
     size = len(shown)
     axes.set(xlim=(-0.5, size - 0.5), ylim=(size - 0.5, -0.5), ylabel="gold")
     axes.xaxis.set_label_position("top")
     axes.set_xticks(range(size), shown, rotation=45, ha="left", va="bottom", rotation_mode="anchor", color=INK)
     axes.set_yticks(range(size), shown, color=INK)
     axes.tick_params(top=False, bottom=False, left=False, labeltop=True, labelbottom=False, pad=3)
-    axes.set_title("predicted", loc="left", pad=0.75 * _inches(shown) * 72 + 14)
+    axes.set_title("predicted", loc="left", pad=0.75 * width_in_inches(shown) * 72 + 14)
     for edge in np.arange(size + 1) - 0.5:
         wide = 1.4 if edge == size - 1.5 else 0.6
         axes.axhline(edge, color=LINE, linewidth=wide)
@@ -268,21 +162,23 @@ def draw_error_kinds(reports: Mapping[str, Report]) -> Any:
     """The numbers of errors by kind, as bars; several models side by side."""
     kinds = [kind for kind in ERROR_KINDS if any(one.error_kinds.kinds[kind] for one in reports.values())]
     shown = [ERROR_KINDS[kind] for kind in kinds]
-    left, height = _inches(shown) + 0.1, 0.8 / len(reports)
-    columns, head = _legend_of_models(list(reports), 5.2 - left)
-    figure = _figure(5.2, 0.55 + head + (0.3 + 0.12 * (len(reports) - 1)) * len(kinds), left, 0.6, top=0.05 + head)
+    left, height = width_in_inches(shown) + 0.1, 0.8 / len(reports)
+    columns, head = legend_of_models(list(reports), 5.2 - left)
+    figure = figure_with_margins(
+        5.2, 0.55 + head + (0.3 + 0.12 * (len(reports) - 1)) * len(kinds), left, 0.6, top=0.05 + head
+    )
     axes, rows = figure.subplots(), np.arange(len(kinds))
     for number, (model, report) in enumerate(reports.items()):
         values = [report.error_kinds.kinds[kind] for kind in kinds]
         place = rows + (number - (len(reports) - 1) / 2) * height
         bars = axes.barh(place, values, 0.9 * height, color=COLOURS[number % len(COLOURS)], label=shorten(model))
-        axes.bar_label(bars, [f"{value:,}" for value in values], padding=3, size=_POINTS - 1)
+        axes.bar_label(bars, [f"{value:,}" for value in values], padding=3, size=FONT_SIZE - 1)
     axes.set(ylim=(len(kinds) - 0.5, -0.5), xlabel="errors")
     axes.set_yticks(rows, shown, color=INK)
     axes.tick_params(axis="y", length=0, pad=6)
     axes.xaxis.get_major_locator().set_params(integer=True)
     if head:
-        _legend(axes, columns)
+        add_legend(axes, columns)
     return figure
 
 
@@ -293,7 +189,7 @@ def draw_type_errors(report: Report) -> Any:
     kinds = [kind for kind in ERROR_KINDS if any(types[name][kind] for name in names)]
     shown = [shorten(name) for name in names]
     head = 0.1 + 0.2 * -(-len(kinds) // 2)
-    figure = _figure(5.6, 0.55 + head + 0.27 * len(names), _inches(shown) + 0.1, 0.2, top=head)
+    figure = figure_with_margins(5.6, 0.55 + head + 0.27 * len(names), width_in_inches(shown) + 0.1, 0.2, top=head)
     axes, left = figure.subplots(), np.zeros(len(names))
     for kind in kinds:
         values = np.array([types[name][kind] for name in names])
@@ -312,7 +208,7 @@ def draw_type_errors(report: Report) -> Any:
     axes.set_yticks(range(len(names)), shown, color=INK)
     axes.tick_params(axis="y", length=0, pad=6)
     axes.xaxis.get_major_locator().set_params(integer=True)
-    _legend(axes, 2, handlelength=1.0)
+    add_legend(axes, 2, handlelength=1.0)
     return figure
 
 
@@ -321,10 +217,10 @@ def draw_slices(rows: Mapping[str, Any], xlabel: str) -> Any:
     names = list(rows)
     has_f1 = all(isinstance(one, Scores) for one in rows.values())
     values = [100 * (one.f1 if isinstance(one, Scores) else one.recall) for one in rows.values()]
-    figure = _figure(max(2.6, 0.7 + 0.62 * len(names)), 2.2, 0.55, bottom=0.55, top=0.15)
+    figure = figure_with_margins(max(2.6, 0.7 + 0.62 * len(names)), 2.2, 0.55, bottom=0.55, top=0.15)
     axes = figure.subplots()
     bars = axes.bar(range(len(names)), values, 0.66, color=BLUE if has_f1 else SKY)
-    axes.bar_label(bars, [f"{value:.0f}" for value in values], padding=2, size=_POINTS - 1)
+    axes.bar_label(bars, [f"{value:.0f}" for value in values], padding=2, size=FONT_SIZE - 1)
     axes.set(ylim=(0, 100), xlabel=xlabel, ylabel="strict F1" if has_f1 else "recall")
     axes.set_xticks(range(len(names)), names, color=INK)
     axes.tick_params(axis="x", length=0)
@@ -333,8 +229,8 @@ def draw_slices(rows: Mapping[str, Any], xlabel: str) -> Any:
 
 def draw_calibration(models: Mapping[str, Calibration]) -> Any:
     """Scores against the share of gold mentions; well calibrated scores are on the diagonal."""
-    columns, head = _legend_of_models(list(models), 3.8)
-    figure = _figure(4.6, 3.9 + head, 0.65, top=0.1 + head)
+    columns, head = legend_of_models(list(models), 3.8)
+    figure = figure_with_margins(4.6, 3.9 + head, 0.65, top=0.1 + head)
     axes = figure.subplots()
     axes.plot([0, 1], [0, 1], color=SOFT, linewidth=1, linestyle=(0, (4, 3)))
     for number, (model, found) in enumerate(models.items()):
@@ -357,7 +253,7 @@ def draw_calibration(models: Mapping[str, Calibration]) -> Any:
     axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="score", ylabel="share of gold mentions")
     axes.grid()
     if head:
-        _legend(axes, columns, handletextpad=0.4)
+        add_legend(axes, columns, handletextpad=0.4)
     return figure
 
 
@@ -429,7 +325,7 @@ def _panels(count: int) -> tuple[Any, list[Any]]:
     columns = min(3, count)
     rows = -(-count // columns)
     width, height = 2.75 * columns + 0.3, top + 1.75 * rows + 0.45
-    figure = _figure(max(width, 4.2), height, 0.45, 0.2, 0.5, top)
+    figure = figure_with_margins(max(width, 4.2), height, 0.45, 0.2, 0.5, top)
     figure.subplots_adjust(wspace=0.18, hspace=0.42)
     return figure, figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=False).flatten().tolist()
 
@@ -438,10 +334,10 @@ def _finish_panels(figure: Any, grid: list[Any], count: int, xlabel: str, limits
     """Limits and one legend for all panels; the axes of unused panels are removed."""
     for axes in grid[:count]:
         axes.set(**limits)
-        axes.tick_params(labelbottom=True, labelsize=_POINTS - 1.5)
+        axes.tick_params(labelbottom=True, labelsize=FONT_SIZE - 1.5)
     for axes in grid[count:]:
         axes.remove()
-    figure.supxlabel(xlabel, size=_POINTS, y=0.06 / figure.get_figheight())
+    figure.supxlabel(xlabel, size=FONT_SIZE, y=0.06 / figure.get_figheight())
     handles, labels = grid[0].get_legend_handles_labels()
     height = figure.get_figheight()
     figure.legend(handles, labels, loc="upper left", ncols=4, bbox_to_anchor=(0, 1 - 0.02 / height), columnspacing=1.3)
@@ -456,8 +352,8 @@ def draw_projection(projection: Projection) -> Any:
     shown = {name: labels == name for name in frequent}
     if len(names) > most:
         shown[f"{len(names) - most} other types"] = ~np.isin(labels.astype(str), frequent)
-    legend = _inches([shorten(name) for name in shown]) + 0.5
-    figure = _figure(4.9 + legend, 4.4, 0.35, legend, 0.4)
+    legend = width_in_inches([shorten(name) for name in shown]) + 0.5
+    figure = figure_with_margins(4.9 + legend, 4.4, 0.35, legend, 0.4)
     axes = figure.subplots()
     for number, (name, rows) in enumerate(shown.items()):
         places = projection.places[rows]
@@ -481,7 +377,7 @@ def draw_projection(projection: Projection) -> Any:
 
 def draw_history(stage: StageHistory) -> Any:
     """Loss and dev scores by step; losses at the left axis, scores at the right one."""
-    figure = _figure(5, 2.9, 0.65, 0.65, top=0.35)
+    figure = figure_with_margins(5, 2.9, 0.65, 0.65, top=0.35)
     axes = figure.subplots()
     score_axes = None
     handles = []
@@ -511,7 +407,7 @@ def draw_history(stage: StageHistory) -> Any:
         score_axes.spines.right.set_visible(True)
         score_axes.set_ylim(0, 100)
     axes.grid(axis="x")
-    _legend(axes, 3, handles=handles)
+    add_legend(axes, 3, handles=handles)
     return figure
 
 
