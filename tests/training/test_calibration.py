@@ -11,7 +11,8 @@ from evaluation.test_candidates import FixedRuntime
 from onoma import Corpus, Document, EntityType
 from onoma.evaluation.candidates import EvaluationSet
 from onoma.models.config import ModelConfig
-from onoma.training.calibration import calibrate, calibration_error, fit_calibration
+from onoma.systems.base import scores_of
+from onoma.training.calibration import calibrate, calibration_error, fit_calibration, shift_scores
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
@@ -95,3 +96,22 @@ def test_broad_labels_that_are_not_reported_do_not_spoil_the_fit(choose_threshol
     assert without.breadth_weight == 0
     assert with_breadths.breadth_weight == 1  # logit(0.99) - logit(0.9) is 2.4, and breadths differ by 3
     assert with_breadths.scale > 3 * without.scale
+
+
+@given(st.floats(0.02, 0.98), st.floats(0.02, 0.98), st.integers(0, 1000))
+def test_shifted_scores_make_the_same_decisions(threshold: float, target: float, seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    presets = {"precise": min(0.99, threshold + 0.1), "complete": threshold / 2}
+    config = ModelConfig("fixed", scale=0.7, bias=-1.2, threshold=threshold, thresholds={"a": 0.3}, presets=presets)
+    shifted = shift_scores(config, target)
+    margin = generator.normal(0, 3, 200).astype(np.float32)
+    before, after = scores_of(margin, config), scores_of(margin, shifted)
+    assert shifted.threshold == target
+    pairs = [
+        (threshold, target),
+        (config.thresholds["a"], shifted.thresholds["a"]),
+        *((value, shifted.presets[name]) for name, value in presets.items()),
+    ]
+    for old, new in pairs:
+        clear = np.abs(before - old) > 1e-4
+        assert ((before >= old) == (after >= new))[clear].all()

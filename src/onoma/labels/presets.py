@@ -40,15 +40,16 @@ def preset_threshold(preset: Preset, tuned: float | None, default: float, chosen
         return chosen[preset]
     if not 0.0 < base < 1.0:  # it has no odds
         return base
-    return 1.0 / (1.0 + math.exp(-_log_odds(base) - _step(preset, default, chosen)))
+    return 1.0 / (1.0 + math.exp(-log_odds(base) - _step(preset, default, chosen)))
 
 
 def _step(preset: Preset, default: float, chosen: Mapping[str, float]) -> float:
     """How far a word moves a threshold, in log odds."""
     if preset in chosen and 0.0 < default < 1.0 and 0.0 < chosen[preset] < 1.0:
-        return _log_odds(chosen[preset]) - _log_odds(default)
+        return log_odds(chosen[preset]) - log_odds(default)
     return math.log(ODDS_FACTOR) if preset == "precise" else -math.log(ODDS_FACTOR)
 
 
-def _log_odds(share: float) -> float:
+def log_odds(share: float) -> float:
+    """The logit of a share between 0 and 1."""
     return math.log(share) - math.log1p(-share)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,6 +12,8 @@ from numpy.typing import NDArray
 
 from onoma.evaluation.candidates import Candidates, EvaluationSet, best_breadth_weight, best_presets, best_threshold
 from onoma.evaluation.columns import Integers
+from onoma.labels.presets import log_odds
+from onoma.models.config import ModelConfig
 from onoma.systems.base import scores_of
 
 SCORE_GRID = [round(0.02 * step, 2) for step in range(3, 48)]
@@ -50,6 +53,33 @@ def calibrate(
     )
     if choose_threshold or found[0].breadths is not None:
         _choose_threshold(runtime, sets, SCORE_GRID if choose_threshold else [runtime.config.threshold])
+
+
+def shift_scores(config: ModelConfig, threshold: float) -> ModelConfig:
+    """The same decisions with other scores: all odds times the factor that gives the default threshold a new value.
+
+    The threshold with the best F1 is a low probability (half of that F1) where a model is often wrong, as with types
+    that it was not trained on. Shifted scores have it at 0.5, for instance; they are no longer the share of right ones
+    on the data of the fit, so there is no calibration error.
+
+    >>> config = ModelConfig("binder", threshold=0.2, bias=-1.0, presets={"precise": 0.5})
+    >>> shifted = shift_scores(config, 0.5)
+    >>> shifted.threshold, round(shifted.bias, 3), round(shifted.presets["precise"], 3)
+    (0.5, 0.386, 0.8)
+    """
+    shift = log_odds(threshold) - log_odds(config.threshold)
+
+    def shifted(scores: dict[str, float]) -> dict[str, float]:
+        return {name: 1 / (1 + math.exp(-log_odds(score) - shift)) for name, score in scores.items()}
+
+    return replace(
+        config,
+        bias=config.bias + shift,
+        threshold=threshold,
+        thresholds=shifted(config.thresholds),
+        presets=shifted(config.presets),
+        calibration_error=None,
+    )
 
 
 def _choose_threshold(runtime: Any, sets: Sequence[EvaluationSet], grid: Sequence[float]) -> None:

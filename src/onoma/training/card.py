@@ -74,7 +74,8 @@ def _choice(metrics: dict[str, Any]) -> str:
 
 
 def _calibration(recipe: Recipe) -> str:
-    return f"as in {recipe.start}" if recipe.training.threshold_from == "start" else "on dev"
+    source = f"as in {recipe.start}" if recipe.training.threshold_from == "start" else "on dev"
+    return source if recipe.training.threshold_score is None else f"{source} and shifted"
 
 
 def _label_changes(counts: dict[str, int]) -> list[str]:

@@ -128,6 +128,7 @@ class TrainingRecipe(_Strict):
     threshold_from: Literal["paper", "dev", "start"] = (
         "paper"  # start: that of the model to start from, with its scores
     )
+    threshold_score: float | None = Field(default=None, gt=0, lt=1)  # scores are shifted so that the threshold has it
     threshold_factor: PositiveFloat = 1.0  # of the threshold of `start`, for weights without a share of it
     frozen_layers: NonNegativeInt | Literal["half"] = 0  # lower layers that are not trained, nor are the embeddings
     start_share: Literal["dev"] | Annotated[float, Field(ge=0, le=1)] = 0.0  # of the start in the final weights
