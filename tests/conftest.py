@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from onoma import Extractor
     from onoma.inputs.tokenizer import WordTokenizer
 
-settings.register_profile("onoma", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("onoma", COMMON, derandomize=True, max_examples=50)
+settings.register_profile("thorough", COMMON, max_examples=1000)  # pytest --hypothesis-profile=thorough
 settings.load_profile("onoma")
 
 

@@ -104,15 +104,15 @@ def test_a_curve_uses_the_runs_of_few_shot(bench: Callable, place: Path, tmp_pat
     assert "meals: 5 sentences, sample 2 of 2" in outcome.err
 
     plot = tmp_path / "curve.svg"
-    outcome = bench("curve", *asked, "--corpus", "films", "--sizes", "5, 20", "--plot", plot)
+    outcome = bench("curve", *asked, "--sizes", "5, 20", "--plot", plot)
     assert outcome.code == 0
-    values = {(one["corpus"], one["sentences"]): one for one in results_of(tmp_path)["values"]}
-    assert set(values) == {(corpus, size) for corpus in ("films", "meals") for size in (5, 20)}
-    assert values["meals", 5] == value  # these runs were finished, so nothing was trained between these lines:
+    values = {one["sentences"]: one for one in results_of(tmp_path)["values"]}
+    assert set(values) == {5, 20}
+    assert values[5] == value  # these runs were finished, so nothing was trained between these lines:
     done = "".join(f"meals: 5 sentences, sample {sample} of 2\n" for sample in (1, 2))
     assert outcome.err.startswith(f"{done}meals: 20 sentences, sample 1 of 2\n")
     assert sum("meals" in line for line in outcome.out.splitlines()) == 2
-    assert all(f">{word}<" in plot.read_text("utf-8") for word in ("films", "meals", "5", "20"))
+    assert all(f">{word}<" in plot.read_text("utf-8") for word in ("meals", "5", "20"))
 
 
 @pytest.mark.parametrize(

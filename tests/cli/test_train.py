@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -123,15 +122,3 @@ def test_train_is_imported_only_when_it_is_used() -> None:
     outcome = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert outcome.stdout.split() == ["True", "False"]
     assert onoma.train is run.train
-
-
-@pytest.mark.slow
-def test_two_processes_train_one_model(recipe: Path, data_folder: Path, tmp_path: Path) -> None:
-    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "onoma"]
-    arguments = ["train", str(recipe), "--output", str(tmp_path / "run"), "--data", str(data_folder), "--json", *SHORT]
-    settings = {**os.environ, "OMP_NUM_THREADS": "1"}
-    outcome = subprocess.run([*launch, *arguments], capture_output=True, text=True, check=False, env=settings)
-    assert outcome.returncode == 0, outcome.stderr
-    assert json.loads(outcome.stdout)["steps"] == 4  # printed once
-    assert outcome.stderr.count("step 2 of 4") == 1
-    assert (tmp_path / "run" / "model" / "model.safetensors").is_file()

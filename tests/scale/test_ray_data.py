@@ -53,45 +53,6 @@ def expected(annotate: Annotate, source: Path) -> dict[str, bytes]:
     return read_bytes(folder)
 
 
-def test_actors_that_are_killed_or_exit_lose_and_repeat_nothing(
-    annotate: Annotate,
-    source: Path,
-    expected: dict[str, bytes],
-    tmp_path: Path,
-    cluster: None,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    from onoma.scale import ray_data
-
-    class DyingActor(ray_data.ShardActor):
-        """Ends in the middle of some shards: killed, crashed, or by itself."""
-
-        def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:
-            annotate_group = self.worker._annotate_group
-
-            def dying(*arguments: Any) -> None:
-                annotate_group(*arguments)
-                mark = tmp_path / str(batch["shard"][0])
-                if mark.exists():
-                    ends[mark.read_text()](mark.unlink())
-
-            ends = {
-                "killed": lambda _: os.kill(os.getpid(), signal.SIGKILL),
-                "crashed": lambda _: os._exit(1),
-                "exited": lambda _: sys.exit(0),
-                "left": lambda _: ray.actor.exit_actor(),
-            }
-            self.worker._annotate_group = dying
-            return super().__call__(batch)
-
-    for number, end in enumerate(("killed", "crashed", "exited", "left"), 2):
-        (tmp_path / str(number)).write_text(end, encoding="utf-8")
-    monkeypatch.setattr(ray_data, "ShardActor", DyingActor)
-    folder = annotate(source, rows_per_shard=256, engine="ray", workers=2)
-    assert not any((tmp_path / str(number)).exists() for number in range(8))  # all four ended as they should
-    assert read_bytes(folder) == expected
-
-
 def test_a_killed_driver_is_continued_by_another_engine(
     annotate: Annotate, source: Path, expected: dict[str, bytes], onnx_model: Path, tmp_path: Path
 ) -> None:
@@ -150,11 +111,36 @@ def test_a_ray_dataset_gets_a_column(onnx_model: Path, cluster: None) -> None:
     assert [row["weight"] for row in annotated] == [row["weight"] for row in rows]
 
 
-def test_a_lost_machine_loses_and_repeats_nothing(
-    annotate: Annotate, source: Path, expected: dict[str, bytes], tmp_path: Path
+def test_actors_and_machines_that_are_lost_lose_and_repeat_nothing(
+    annotate: Annotate, source: Path, expected: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from ray.cluster_utils import Cluster
 
+    from onoma.scale import ray_data
+
+    class DyingActor(ray_data.ShardActor):
+        """Ends in the middle of some shards: killed, crashed, or by itself."""
+
+        def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:
+            annotate_group = self.worker._annotate_group
+
+            def dying(*arguments: Any) -> None:
+                annotate_group(*arguments)
+                mark = tmp_path / str(batch["shard"][0])
+                if mark.exists():
+                    ends[mark.read_text()](mark.unlink())
+
+            ends = {
+                "killed": lambda _: os.kill(os.getpid(), signal.SIGKILL),
+                "exited": lambda _: sys.exit(0),
+                "left": lambda _: ray.actor.exit_actor(),
+            }
+            self.worker._annotate_group = dying
+            return super().__call__(batch)
+
+    for number, end in enumerate(("killed", "exited", "left"), 1):
+        (tmp_path / str(number)).write_text(end, encoding="utf-8")
+    monkeypatch.setattr(ray_data, "ShardActor", DyingActor)
     ray.shutdown()
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     lost = cluster.add_node(num_cpus=1)
@@ -163,7 +149,7 @@ def test_a_lost_machine_loses_and_repeats_nothing(
         removed = []
 
         def remove_machine(done: int, total: int) -> None:
-            if done > 500 and not removed:
+            if done > ROWS // 2 and not removed:
                 removed.append(done)
                 cluster.remove_node(lost, allow_graceful=False)
 
@@ -173,4 +159,5 @@ def test_a_lost_machine_loses_and_repeats_nothing(
         cluster.shutdown()
     assert removed
     assert removed[0] < ROWS
+    assert not any((tmp_path / str(number)).exists() for number in range(8))  # all actors ended as they should
     assert read_bytes(folder) == expected

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from playwright.sync_api import Browser, Page, Route
@@ -69,6 +69,7 @@ def proposals(draw: st.DrawFn) -> Proposals:
 PENALTIES = st.none() | st.lists(st.sampled_from([0.0, 1.0, 2.5]), min_size=5, max_size=5)
 
 
+@settings(max_examples=25)
 @given(st.lists(st.tuples(proposals(), st.lists(SCORES, min_size=5, max_size=5), PENALTIES), min_size=20, max_size=20))
 @pytest.mark.parametrize("overlap", ["flat", "nested", "any"])
 def test_decoding_is_that_of_the_library(page: Page, overlap: Any, cases: list[Any]) -> None:

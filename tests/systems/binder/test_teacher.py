@@ -22,7 +22,7 @@ from tiny_training import changed_recipe, save_encoder, small_recipe
 
 torch.set_num_threads(1)
 
-FEW_STEPS = {"max_steps": 200, "eval_steps": 100, "checkpoints": False, "threshold_from": "dev", "patience": 9}
+FEW_STEPS = {"max_steps": 120, "eval_steps": 60, "checkpoints": False, "threshold_from": "dev", "patience": 9}
 TEXTS = ["Tom flew to Oslo .", "In Lima it rains , says Ann .", "Nobody has seen Greta since the concert in Rome ."]
 
 
