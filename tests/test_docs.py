@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import os
 import re
@@ -14,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import yaml
@@ -31,41 +29,29 @@ from onoma.systems.suner.options import SunerOptions
 from onoma.training.recipe import CorpusRecipe, DataRecipe, Recipe, RelabelRecipe, TrainingRecipe, load_recipe
 
 ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+
+from doc_examples import (  # noqa: E402
+    DOCS,
+    PAGES,
+    blocks,
+    example_folder,
+    examples,
+    is_same,
+    is_shown,
+    refreshed,
+    run,
+    run_command,
+)
+
 README = ROOT / "README.md"
-DOCS = ROOT / "docs"
-PAGES = [README, *sorted(page for page in DOCS.rglob("*.md") if page.parent != DOCS / "lab")]
-"""Pages whose examples run; pages in docs/lab tell what was tried with former versions."""
 LINKED = [
     *sorted(ROOT.glob("*.md")),
     *sorted(DOCS.rglob("*.md")),
     ROOT / "corpora/README.md",
     ROOT / "src/onoma/models/default/README.md",
 ]
-BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#:\s]*)(?:#([^)\s]*))?\)")
-NUMBER = re.compile(r"-?\d+\.\d+")
-SHOWN = "#>"
-APPROXIMATE = "approx"
-"""Mark of blocks that show scores: these differ in the last digits between processors."""
-TOLERANCE = 0.02
-COLUMNS = "80"
-
-
-class Block(NamedTuple):
-    """A fenced block of a page."""
-
-    language: str
-    mark: str
-    source: str
-    line: int
-
-
-def blocks(page: Path, *languages: str) -> Iterator[Block]:
-    text = page.read_text(encoding="utf-8")
-    for match in BLOCK.finditer(text):
-        language, mark, source = match.groups()
-        if language in languages:
-            yield Block(language, mark.strip(), source, text[: match.start()].count("\n") + 1)
 
 
 def name(page: Path) -> str:
@@ -76,56 +62,47 @@ def name(page: Path) -> str:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
-def test_examples_print_what_they_show(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for folder in ("examples", "recipes"):
-        shutil.copytree(ROOT / folder, tmp_path / folder)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", COLUMNS)
+def test_examples_print_what_they_show(page: Path) -> None:
     namespace: dict[str, Any] = {"__name__": "example"}
-    for block in blocks(page, "python", "console"):
-        if block.language == "python":
-            results = [run_python(block, page, namespace)]
-        else:
-            results = [run_command(command, shown) for command, shown in commands(block.source)]
-        for printed, shown in results:
-            message = f"{name(page)}, line {block.line}, prints:\n{printed}"
-            assert is_same(printed, shown, TOLERANCE if block.mark == APPROXIMATE else 0.0), message
+    with example_folder():
+        for block in blocks(page.read_text("utf-8"), "python", "console"):
+            for example in examples(block):
+                printed = run(block, example, page, namespace)
+                fix = f"Fix: python tools/doc_examples.py {name(page)}"
+                assert is_shown(block, example, printed), f"line {block.line} prints:\n{printed}\n{fix}"
 
 
-def run_python(block: Block, page: Path, namespace: dict[str, Any]) -> tuple[str, str]:
-    """What a block prints, and what its `#>` lines say that it prints."""
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        exec(compile("\n" * block.line + block.source, page, "exec"), namespace)
-    rows = [row.removeprefix(SHOWN).removeprefix(" ") for row in block.source.splitlines() if row.startswith(SHOWN)]
-    return printed.getvalue(), "\n".join(rows)
-
-
-def commands(source: str) -> Iterator[tuple[str, str]]:
-    """The commands of a console block, each with the output that follows it."""
-    for part in re.split(r"^\$ ", source, flags=re.MULTILINE)[1:]:
-        command, _, shown = part.partition("\n")
-        yield command, shown
-
-
-def run_command(command: str, shown: str) -> tuple[str, str]:
-    """What a command prints in a shell, and what the page shows."""
-    shell = f'onoma() {{ {shlex.quote(sys.executable)} -m onoma "$@"; }}\n{command}'
-    environment = os.environ | {"COLUMNS": COLUMNS, "PYTHONUTF8": "1"}
-    done = subprocess.run(["bash", "-c", shell], capture_output=True, encoding="utf-8", env=environment, check=False)
-    assert done.returncode == 0, f"{command}\n{done.stderr}"
-    return done.stdout, shown
-
-
-def is_same(printed: str, shown: str, tolerance: float) -> bool:
-    """Whether outputs agree; with a tolerance, decimal numbers may differ by that much."""
-    got, wanted = ([row.rstrip() for row in text.rstrip().splitlines()] for text in (printed, shown))
-    if not tolerance or got == wanted:
-        return got == wanted
-    if [NUMBER.sub("0.0", row) for row in got] != [NUMBER.sub("0.0", row) for row in wanted]:
-        return False
-    pairs = zip(NUMBER.findall("\n".join(got)), NUMBER.findall("\n".join(wanted)), strict=True)
-    return all(abs(float(one) - float(other)) <= tolerance + 1e-9 for one, other in pairs)
+def test_examples_that_print_something_else_are_rewritten() -> None:
+    page = """Text
+```python approx
+for word in ("a", "b"):
+    print(word, 0.5)
+#> a 0.51
+#> b 0.5
+x = 3
+print(x)
+#> 4
+print("after")
+```
+```console
+$ echo one
+1
+$ echo two; echo 2
+two
+2
+```
+```bash
+echo not run
+```
+"""
+    wanted = (
+        page.replace("#> 4", "#> 3")
+        .replace('print("after")\n', 'print("after")\n#> after\n')
+        .replace("one\n1", "one\none")
+    )
+    assert refreshed(page, README) == wanted
+    assert refreshed(wanted, README) == wanted
+    assert refreshed(README.read_text("utf-8")[:200], README) == README.read_text("utf-8")[:200]
 
 
 def test_outputs_that_differ_are_noticed() -> None:
@@ -137,7 +114,7 @@ def test_outputs_that_differ_are_noticed() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_yaml_and_json_are_valid(page: Path) -> None:
-    for block in blocks(page, "yaml", "json"):
+    for block in blocks(page.read_text("utf-8"), "yaml", "json"):
         values = (yaml.safe_load if block.language == "yaml" else json.loads)(block.source)
         if isinstance(values, dict) and {"system", "encoder", "data"} <= values.keys():
             load_recipe(values)
@@ -145,7 +122,7 @@ def test_yaml_and_json_are_valid(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_commands_exist_and_accept_their_options(page: Path) -> None:
-    for block in blocks(page, "bash"):
+    for block in blocks(page.read_text("utf-8"), "bash"):
         for line in block.source.replace("\\\n", " ").splitlines():
             for words in _programs(line.removeprefix("$ ")):
                 if "onoma" in words[:1] or words[:2] == ["-m", "onoma"]:
@@ -191,14 +168,19 @@ def test_commands_of_the_quick_start_run_one_after_another(tmp_path: Path, monke
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
     page = DOCS / "quick-start.md"
-    lines = [line for block in blocks(page, "bash") for line in block.source.splitlines() if line.startswith("onoma ")]
+    lines = [
+        line
+        for block in blocks(page.read_text("utf-8"), "bash")
+        for line in block.source.splitlines()
+        if line.startswith("onoma ")
+    ]
     (training,) = [line for line in lines if line.startswith("onoma train ")]
     made = tmp_path / training.split()[-1] / "onnx"
     made.parent.mkdir(parents=True)
     made.symlink_to(ROOT / "src/onoma/models/default/en")
     for line in lines:
         if line != training:
-            run_command(line, "")
+            run_command(line)
     assert "examples/repairs" in training
     assert (tmp_path / "report.html").stat().st_size > 10_000
 

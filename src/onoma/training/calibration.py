@@ -70,7 +70,7 @@ def shift_scores(config: ModelConfig, threshold: float) -> ModelConfig:
     shift = log_odds(threshold) - log_odds(config.threshold)
 
     def shifted(scores: dict[str, float]) -> dict[str, float]:
-        return {name: 1 / (1 + math.exp(-log_odds(score) - shift)) for name, score in scores.items()}
+        return {name: round(1 / (1 + math.exp(-log_odds(score) - shift)), 4) for name, score in scores.items()}
 
     return replace(
         config,
