@@ -3,7 +3,8 @@
     python recipes/embedded/aliases.py SCHEMAS.json... --output corpora/aliases/en.jsonl
 
 A file of schemas is {"schema": {"types": {"type": {"aliases": [...]}}}}. A type that occurs in several schemas, such as
-"location", keeps only the aliases that at least two of them give, because others may fit one kind of text only.
+"location", keeps only the aliases that at least two of them give, and at least one in ten, because others may fit one
+kind of text only.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def collect(schemas: Iterable[dict[str, Any]]) -> dict[str, list[str]]:
 def _fits(name: str, alias: str, count: int, schemas: int) -> bool:
     if not alias or alias == name:
         return False
-    return schemas == 1 or count > 1 or spell_out(alias) == spell_out(name)
+    return schemas == 1 or count >= max(2, schemas / 10) or spell_out(alias) == spell_out(name)
 
 
 if __name__ == "__main__":

@@ -22,3 +22,9 @@ def test_a_type_of_one_schema_keeps_all_its_aliases() -> None:
 def test_a_type_of_several_schemas_keeps_common_aliases_and_spellings() -> None:
     schemas = [schema(place=["LOC", "where it broke", "PLACE"]), schema(place=["LOC", "venue"]), schema(song=["track"])]
     assert collect(schemas) == {"place": ["LOC", "PLACE"], "song": ["track"]}
+
+
+def test_aliases_of_a_frequent_type_are_those_of_a_tenth_of_its_schemas() -> None:
+    schemas = [schema(person=["PER", "guest"]) for _ in range(3)] + [schema(person=["PER"]) for _ in range(28)]
+    assert collect(schemas) == {"person": ["PER"]}
+    assert collect(schemas[:30]) == {"person": ["PER", "guest"]}
