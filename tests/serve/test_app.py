@@ -11,12 +11,15 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+import onoma
 from onoma import Entity, EntityType, Extractor
+from onoma.models.config import ModelConfig, load_config
 from onoma.serve.logs import JsonFormatter
 from onoma.serve.settings import Limits, ServeSettings
 from serve.services import Running, in_process
@@ -157,9 +160,11 @@ def test_candidates_can_be_decoded_again(service: Running, embedded: Extractor, 
 
 def test_thresholds_of_candidates_are_named(service: Running) -> None:
     options = {"candidates": 0.5, "threshold": {"city": 0.25}}
+    english = load_config(Path(onoma.__file__).parent / "models/default/en")
+    assert isinstance(english, ModelConfig)
     assert service.extract(TEXTS[:1], ["person", "city"], **options).json()["thresholds"] == {
         "city": 0.25,
-        "person": pytest.approx(0.14),
+        "person": pytest.approx(english.threshold),
     }
 
 
