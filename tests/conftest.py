@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,12 @@ COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("onoma", COMMON, derandomize=True, max_examples=50)
 settings.register_profile("thorough", COMMON, max_examples=1000)  # pytest --hypothesis-profile=thorough
 settings.load_profile("onoma")
+
+
+def pytest_collection_finish() -> None:
+    """The modules that are loaded now stay loaded: without them, garbage collection is many times faster."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
