@@ -97,7 +97,8 @@ def test_a_terminal_without_utf8_shows_escapes(tmp_path: Path, encoding: str, la
 
 @contextmanager
 def started(*arguments: object, **options: Any) -> Iterator[subprocess.Popen[str]]:
-    """A running command, which is killed if a test fails."""
+    """A running command, which is killed if a test fails; the tests themselves may run under nohup."""
+    options = {"preexec_fn": lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL)} | options
     process = subprocess.Popen([*ONOMA, *map(str, arguments)], text=True, **options)
     try:
         yield process

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import onoma
-from onoma import EntityType, Extractor, OnomaError
+from onoma import Entity, EntityType, Extractor, OnomaError
 from onoma.labels.examples import MarkedText
 from onoma.models.export import export
 from onoma.systems.binder import teaching
@@ -30,6 +30,11 @@ ENTITIES = [[("Greta", "x1")], [("Omar Haddad", "x1")], []]
 
 def found(model: Extractor, labels: Any, **options: Any) -> list[list[tuple[str, str]]]:
     return [[(one.text, one.label) for one in each] for each in model.extract(TEXTS, labels, **options)]
+
+
+def rounded(entities: list[list[Entity]]) -> list[list[Entity]]:
+    """Entities to compare: with another number of types, last digits of scores differ on some processors."""
+    return [[replace(one, score=round(one.score, 4)) for one in each] for each in entities]
 
 
 @pytest.fixture(scope="module", params=["torch", "onnx"])
@@ -52,7 +57,8 @@ def test_types_without_examples_are_as_before(model: Extractor) -> None:
     labels = ["city", "band"]
     assert taught.extract(TEXTS, labels) == model.extract(TEXTS, labels)
     both = taught.extract(TEXTS, ["x1", "city"], overlap="any", several_labels=True)
-    assert [[one for one in each if one.label == "city"] for each in both] == model.extract(TEXTS, ["city"])
+    cities = [[one for one in each if one.label == "city"] for each in both]
+    assert rounded(cities) == rounded(model.extract(TEXTS, ["city"]))
 
 
 def test_a_type_does_not_depend_on_the_others(model: Extractor) -> None:
