@@ -4,20 +4,21 @@
 
 A passage resembles a benchmark if it asks for half or more of the benchmark's labels (of those with five labels or
 more), or if it shares a run of five words (Chinese: ten characters) or a whole short sentence with any split of it.
-Nothing else of a benchmark is read, and nothing of it is shown. `--write` makes a corpus of the other passages. The
-counts are written to benchmarks/results/passages.json.
+Nothing else of a benchmark is read, and nothing of it is shown. `--write` makes a corpus of the other passages, which
+may replace the one that is read. The counts are written to benchmarks/results/passages.json.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+import json
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from onoma import Corpus, Document
-from onoma.data import load_corpus, write
+from onoma.data import load_corpus
 from onoma.data.corpora import find_splits
+from onoma.files import atomic_write, read_lines
 from onoma.text.words import segment
 from records import RESULTS, Record, command, commit_for, main_with_errors, write_records
 from suites import SUITES
@@ -26,6 +27,7 @@ FEWEST_LABELS = 5
 """Of a benchmark whose labels are compared: every text has persons and places."""
 RUNS = {"en": 5, "zh": 10}
 """Words in a row that a passage must not share with a benchmark."""
+TRAIN_FILE = "train.jsonl.xz"
 Run = tuple[str, ...]
 
 
@@ -50,15 +52,30 @@ def main() -> None:
     for name, rows in counts.items():
         print(f"{name}: {len(rows)} of {total} passages ({len(rows) / total:.1%})")
     if arguments.write:
-        kept = tuple(one for row, one in enumerate(corpus.documents) if row not in removed)
-        write(replace(corpus, documents=kept), arguments.write / "train.jsonl.xz")
+        write_without(removed, arguments.passages, arguments.write)
     text = command(without=["--output", "--write"])
     write_records(arguments.output, records(corpus.name, arguments.language, counts, total, text))
 
 
+def write_without(removed: Collection[int], source: Path, target: Path) -> None:
+    """Copy a corpus without some rows; the others stay as they are, and the counts in meta.json are set anew."""
+    lines = [line for row, (_, line) in enumerate(read_lines(find_splits(source)["train"])) if row not in removed]
+    with atomic_write(target / TRAIN_FILE) as file:
+        file.writelines(f"{line}\n" for line in lines)
+    path = source / "meta.json"
+    if path.is_file():
+        labels = [entity["label"] for line in lines for entity in json.loads(line)["entities"]]
+        counts = {"passages": len(lines), "mentions": len(labels), "distinct_labels": len(set(labels))}
+        info = json.loads(path.read_text("utf-8"))
+        with atomic_write(target / path.name) as file:
+            json.dump(info | {name: count for name, count in counts.items() if name in info}, file, indent=1)
+            file.write("\n")
+
+
 def read_benchmarks(data: Path, language: str) -> Iterator[Corpus]:
-    """All splits of the benchmarks of a language."""
-    for name in SUITES["benchmarks"][language].sets:
+    """All splits of the benchmarks of a language; the wide suite has names of plain types only."""
+    wide = SUITES["wide"].get(language)
+    for name in (*SUITES["benchmarks"][language].sets, *(wide.sets if wide else ())):
         folder = data / language / name
         for split in find_splits(folder):
             if not split.startswith("test_unlabelled"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -10,7 +11,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 from onoma import Corpus, Document, EntityType
-from passages import asks_like, label_sets, runs_of, shares_run
+from onoma.files import atomic_write, read_lines
+from passages import TRAIN_FILE, asks_like, label_sets, runs_of, shares_run, write_without
 
 
 def benchmark(*labels: str) -> Corpus:
@@ -41,3 +43,16 @@ def test_words_in_a_row_and_whole_short_sentences() -> None:
     assert not shares_run("who sang the hymn in Rome", known, 5)
     assert shares_run("play JAZZ!", known, 5)
     assert not shares_run("play jazz and more", known, 5)
+
+
+def test_other_passages_stay_as_they_are(tmp_path: Path) -> None:
+    rows = [
+        {"text": text, "entities": [{"start": 0, "end": 3, "label": label}], "schema": "letters"}
+        for text, label in (("Ann sings", "singer"), ("Ben rows", "rower"), ("Eva sings", "singer"))
+    ]
+    with atomic_write(tmp_path / TRAIN_FILE) as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
+    (tmp_path / "meta.json").write_text('{"name": "letters", "passages": 3, "distinct_labels": 2}')
+    write_without({1}, tmp_path, tmp_path)
+    assert [json.loads(line) for _, line in read_lines(tmp_path / TRAIN_FILE)] == [rows[0], rows[2]]
+    assert json.loads((tmp_path / "meta.json").read_text()) == {"name": "letters", "passages": 2, "distinct_labels": 1}
