@@ -52,9 +52,13 @@ _MIXTURE = (128, 62)  # texts and their tokens for the choice of neurons
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """Which tokens are kept: those that occur in texts at least `min_count` times, special ones and `CHARACTERS`."""
+    """Which tokens are kept: those that occur in texts at least `min_count` times, special ones and `CHARACTERS`.
 
-    texts: Iterable[str]
+    With a `min_count` of 0, all but those that the tokenizer never makes, so that every text has the same tokens as
+    before: a Chinese BERT has 7,322 ideographs as continuations of words, but each ideograph is a word of its own.
+    """
+
+    texts: Iterable[str] = ()
     min_count: int = 2
 
 
@@ -199,7 +203,7 @@ class _Usage(NamedTuple):
 def _cut_vocabulary(model: Any, path: Path, vocabulary: Vocabulary) -> _Usage:
     """Cut the tokenizer and the word embeddings."""
     words = _count_words(vocabulary.texts)
-    if not words:
+    if vocabulary.min_count and not words:
         raise OnomaError("there is no word in the texts from which tokens are chosen. Fix: give other texts")
     whole = Tokenizer.from_file(str(path))
     if not isinstance(whole.model, WordPiece):
@@ -251,6 +255,10 @@ def _count_tokens(tokenizer: Tokenizer, words: Mapping[str, int]) -> Counter[str
 def _kept_tokens(tokenizer: Tokenizer, tokens: Mapping[str, int], min_count: int) -> set[str]:
     """The tokens that occur often enough, special ones, and all characters that are always kept."""
     model, vocabulary = tokenizer.model, tokenizer.get_vocab()
+    if not min_count:
+        prefix = model.continuing_subword_prefix
+        continuations = {token for token in vocabulary if token.startswith(prefix) and len(token) == len(prefix) + 1}
+        return {*vocabulary} - {one for one in continuations if not _may_be_inside(tokenizer, one[-1])}
     special = {token.content for token in tokenizer.get_added_tokens_decoder().values()}
     special |= {*tokenizer.encode("").tokens, model.unk_token, *MARKERS}
     used = {token for token, count in tokens.items() if count >= min_count}

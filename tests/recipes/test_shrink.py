@@ -149,6 +149,14 @@ def test_with_everything_kept_nothing_changes(large: Path, tmp_path: Path) -> No
     assert vocabulary(tmp_path / "same") == vocabulary(large)
 
 
+def test_without_tokens_that_are_never_made_every_text_has_the_same_tokens(large: Path, tmp_path: Path) -> None:
+    shrink(large, tmp_path / "small", layers=[0], vocabulary=Vocabulary(min_count=0))
+    before, after = (Tokenizer.from_file(str(folder / "tokenizer.json")) for folder in (large, tmp_path / "small"))
+    assert before.get_vocab().keys() - after.get_vocab().keys() == {"##友"}
+    for text in [*TEXTS, "flewble zebrabra 朋友a1 ?!", "я 友友"]:
+        assert before.encode(text).tokens == after.encode(text).tokens
+
+
 @pytest.mark.parametrize("layers", [[0], [0, 3], [2, 1]])
 def test_layers_are_kept_in_the_given_order(large: Path, tmp_path: Path, layers: list[int]) -> None:
     shrink(large, tmp_path / "out", layers=layers, vocabulary=Vocabulary(TEXTS, min_count=1))

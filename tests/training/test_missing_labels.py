@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onoma import Corpus, Document, Extractor, OnomaError
+from onoma.data import write
 from onoma.inputs.tokenizer import WordTokenizer
 from onoma.training.example_cache import prepare_data
 from onoma.training.examples import Example, make_examples
@@ -32,6 +33,33 @@ def keys(one: Document) -> set[tuple[int, int, str]]:
 
 def count(source: Corpus) -> int:
     return sum(len(one.entities) for one in source)
+
+
+# --- texts that are evaluated
+
+
+def test_texts_that_are_evaluated_are_not_trained_on(
+    recipe_values: dict[str, Any], tokenizer: WordTokenizer, tmp_path: Path
+) -> None:
+    documents = corpus().documents
+    for name, split, chosen in (
+        ("one", "train", documents[:20]),
+        ("one", "test", [replace(documents[0], text=documents[0].text.upper(), entities=())]),
+        ("two", "train", documents[3:5]),
+    ):
+        write(Corpus(name, chosen), tmp_path / name / f"{split}.jsonl")
+    one = {"path": "one", "dev": None, "test": None}
+    two = {"path": "two", "train": None, "dev": "train", "test": None}
+    values = recipe_values | {"data": recipe_values["data"] | {"corpora": [one, two], "names": "labels"}}
+    counts = {}
+    for exclude in (False, True):
+        recipe = load_recipe(values, [f"data.exclude_evaluated={str(exclude).lower()}"])
+        prepared = prepare_data(recipe, tmp_path, tokenizer, tmp_path / "cache")
+        counts[exclude] = prepared.counts.excluded_documents
+        texts = {example.text for example in prepared.examples}
+        assert ({documents[place].text for place in (0, 3, 4)} & texts == set()) == exclude
+        assert documents[1].text in texts
+    assert counts == {False: 0, True: 3}
 
 
 # --- dropping

@@ -79,13 +79,15 @@ def _calibration(recipe: Recipe) -> str:
 
 
 def _label_changes(counts: dict[str, int]) -> list[str]:
-    """Sentences about the labels that were changed before training."""
+    """Sentences about what was changed in the data before training."""
     sentences = []
     if counts["simulated_missing"]:
         sentences.append(f"{counts['simulated_missing']} mentions were dropped from train to simulate missing labels.")
     if counts["added_mentions"] or counts["removed_mentions"]:
         added, removed = counts["added_mentions"], counts["removed_mentions"]
         sentences.append(f"Before training, a model added {added} mentions to train and removed {removed}.")
+    if counts["excluded_documents"]:
+        sentences.append(f"{counts['excluded_documents']} documents of train that are evaluated as well were left out.")
     if counts["masked_spans"]:
         sentences.append(f"{counts['masked_spans']} unlabelled spans were masked: they are labelled elsewhere.")
     return sentences

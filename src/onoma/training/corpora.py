@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from onoma.data.corpora import find_splits, load_corpus
+from onoma.data.formats import read
 from onoma.data.inventory import Inventory
 from onoma.data.joining import join_documents
 from onoma.data.subsets import split
@@ -46,6 +47,30 @@ def _load_one(one: CorpusRecipe, recipe: DataRecipe, root: Path, part: str) -> C
         if corpus.name in inventory.corpora:  # other corpora name and describe their own types
             corpus = inventory.unify(corpus, language="zh" if recipe.language == "zh" else "en")
     return with_broader_types(corpus, one.broader_types) if part == "train" else corpus
+
+
+def without_evaluated(corpora: Sequence[Corpus], recipe: DataRecipe, root: Path) -> list[Corpus]:
+    """The train data without documents whose text is in another split of one of the recipe's corpora.
+
+    Of a corpus that is only evaluated, all splits count. Case and white space make no difference.
+    """
+    evaluated = {_folded(text) for one in recipe.corpora for text in _texts_beside_train(root / one.path, one.train)}
+    kept = [[one for one in corpus if _folded(one.text) not in evaluated] for corpus in corpora]
+    return [replace(corpus, documents=documents) for corpus, documents in zip(corpora, kept, strict=True)]
+
+
+def _texts_beside_train(source: Path, train: str | None) -> Iterator[str]:
+    for path in splits_beside_train(source, train):
+        yield from (document.text for document in read(path))
+
+
+def splits_beside_train(source: Path, train: str | None) -> list[Path]:
+    """The files of a corpus that are not trained on."""
+    return [Path(path) for name, path in find_splits(source).items() if name != train]
+
+
+def _folded(text: str) -> str:
+    return "".join(text.casefold().split())
 
 
 def with_broader_types(corpus: Corpus, broader: Mapping[str, Sequence[str]]) -> Corpus:

@@ -23,7 +23,7 @@ from onoma.errors import OnomaError
 from onoma.files import atomic_write_bytes
 from onoma.inputs.tokenizer import WordTokenIds, WordTokenizer
 from onoma.models.folder import open_folder
-from onoma.training.corpora import joint_types
+from onoma.training.corpora import joint_types, splits_beside_train
 from onoma.training.examples import Example, ExampleCounts, make_examples
 from onoma.training.missing_labels import mask_repeated, train_corpora
 from onoma.training.recipe import CorpusRecipe, Recipe, RelabelRecipe
@@ -31,7 +31,7 @@ from onoma.training.recipe import CorpusRecipe, Recipe, RelabelRecipe
 T = TypeVar("T")
 
 PROBE = "Ünïcode, don't WORRY: x-ray 3.5 中文字 \u00a0end"  # distinguishes tokenizers with the same vocabulary
-FORMAT = 5  # of the files; files of other formats are not read
+FORMAT = 6  # of the files; files of other formats are not read
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +82,7 @@ def _prepare(recipe: Recipe, data: Path, tokenizer: WordTokenizer) -> PreparedDa
         simulated_missing=changes.dropped,
         added_mentions=changes.added,
         removed_mentions=changes.removed,
+        excluded_documents=changes.excluded,
     )
     return PreparedData(examples, counts, types, [corpus.name for corpus in corpora])
 
@@ -102,10 +103,16 @@ def _key(recipe: Recipe, data: Path, tokenizer: WordTokenizer) -> str:
         parts += [recipe.data.simulate_missing, recipe.seed]
     if recipe.data.relabel is not None:
         parts += [recipe.data.relabel.model_dump(exclude={"model"}), _model_key(recipe.data.relabel)]
+    evaluated: list[Path] = []
+    if recipe.data.exclude_evaluated:
+        parts.append("exclude_evaluated")
+        corpora = recipe.data.corpora
+        evaluated = [path for one in corpora for path in splits_beside_train(data / one.path, one.train)]
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode())
     vocabulary = sorted(tokenizer.tokenizer.get_vocab().items())
     digest.update(json.dumps([vocabulary, tokenizer.tokenizer.encode(PROBE).ids, tokenizer.word_shapes]).encode())
-    for path in [*sorted(OWN_FOLDER.glob("*.yaml")), *(path for one in trained for path in _files(data, one))]:
+    files = [path for one in trained for path in _files(data, one)]
+    for path in [*sorted(OWN_FOLDER.glob("*.yaml")), *files, *evaluated]:
         digest.update(path.read_bytes())
     return digest.hexdigest()[:24]
 

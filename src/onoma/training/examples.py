@@ -46,6 +46,7 @@ class ExampleCounts:
     simulated_missing: int = 0  # mentions that were dropped on purpose
     added_mentions: int = 0  # by relabelling
     removed_mentions: int = 0  # by relabelling
+    excluded_documents: int = 0  # that are evaluated as well
     masked_spans: int = 0  # neither mentions nor negatives
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from onoma.entities import Corpus, Document, Entity
 from onoma.evaluation.runs import predict
 from onoma.extractor import Extractor, load
-from onoma.training.corpora import join_for_windows, load_part
+from onoma.training.corpora import join_for_windows, load_part, without_evaluated
 from onoma.training.examples import Example
 from onoma.training.progress import progress_bar
 from onoma.training.recipe import KeptLabels, Recipe, RelabelRecipe
@@ -25,11 +25,12 @@ _BASE = np.uint64(0x9E3779B97F4A7C15)  # of the hashes of word sequences; odd, a
 
 @dataclass(frozen=True, slots=True)
 class LabelChanges:
-    """How many mentions were dropped on purpose, and added and removed by a model."""
+    """How many mentions were dropped on purpose, and added and removed by a model; how many documents were left out."""
 
     dropped: int = 0
     added: int = 0
     removed: int = 0
+    excluded: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +45,20 @@ class Relabelled:
 def train_corpora(recipe: Recipe, data: Path) -> tuple[list[Corpus], LabelChanges]:
     """The train data of a recipe, joined for windows, with the labels that are trained on."""
     settings = recipe.data
-    parts = [Relabelled(corpus) for corpus in load_part(settings, data, "train")]
+    loaded = load_part(settings, data, "train")
+    chosen = without_evaluated(loaded, settings, data) if settings.exclude_evaluated else loaded
+    excluded = sum(map(len, loaded)) - sum(map(len, chosen))
+    parts = [Relabelled(corpus) for corpus in chosen]
     if settings.simulate_missing:
         rate = settings.simulate_missing
         parts = [drop_mentions(one.corpus, rate, (recipe.seed, number)) for number, one in enumerate(parts)]
     dropped = sum(one.removed for one in parts)
     corpora = [join_for_windows(one.corpus, settings) for one in parts]
     if settings.relabel is None:
-        return corpora, LabelChanges(dropped)
+        return corpora, LabelChanges(dropped, excluded=excluded)
     model = load(settings.relabel.folder)
     parts = [_relabel_with_progress(corpus, model, settings.relabel) for corpus in corpora]
-    changes = LabelChanges(dropped, sum(one.added for one in parts), sum(one.removed for one in parts))
+    changes = LabelChanges(dropped, sum(one.added for one in parts), sum(one.removed for one in parts), excluded)
     return [one.corpus for one in parts], changes
 
 
