@@ -2,94 +2,190 @@
 
     python recipes/embedded/build.py --data CORPORA [--encoders FOLDER] [--output src/onoma/models/default]
 
-This makes the small Chinese encoder, trains both models (10 minutes each on an H200; finished runs are not repeated),
-exports them as int8, and writes one folder that holds both. A text is read by one of them, depending on its script.
-With `--base`, the base-size models are trained by the same recipes instead, into RUNS/english-base and
-RUNS/chinese-base, and nothing is exported. The card is not changed: its figures come from benchmarks/zero_shot.py.
+This makes the small Chinese encoder, trains both models (13 minutes each on an H200; finished runs are not repeated),
+exports them as int8, fits scores and thresholds on the development corpora, and writes one folder that holds both. A
+text is read by one of them, depending on its script. The card is kept, but for the tables of corpora.
+
+    --base                 the base-size models by the same recipes, as a folder of their own in RUNS/base
+    --seeds 0 1            models of several seeds; those of the first one are written into the folder
+    --languages en         one of the halves; then no folder is written
+    --only-train           on a machine with a GPU; repeat the command without it where RUNS/*/model have been copied to
+
+The models of a seed before they are put into one folder are RUNS/english-0/int8 and RUNS/chinese-0/int8, and what was
+fitted is in calibration.json beside them.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import re
 import shutil
 import tempfile
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 
-from shrink import Vocabulary, shrink, texts_of
+from calibrate import fit as fit_scores
+from shrink import Vocabulary, shrink
 
-from onoma.models.config import CATCH_ALL_LABELS, Route, RoutedConfig
-from onoma.models.export import export, write_translations
+from onoma.data.corpora import read_info
+from onoma.data.inventory import Language
+from onoma.files import atomic_write
+from onoma.models.config import Route, RoutedConfig
+from onoma.models.export import export
 from onoma.models.folder import CARD_FILE, open_single
+from onoma.training.corpora import load_part
+from onoma.training.recipe import load_recipe
 from onoma.training.run import train
 
 HERE = Path(__file__).parent
 HUB = {
     "gte-small": "thenlper/gte-small",
     "mpnet-base": "sentence-transformers/all-mpnet-base-v2",
+    "bge-small-zh": "BAAI/bge-small-zh-v1.5",
     "bert-zh": "google-bert/bert-base-chinese",
 }
-NAMES = {"en": HUB["gte-small"], "zh": "bert-zh-3-layers"}  # of the encoders, in config.json
 ROUTES = (Route("zh", ("Han",)), Route("en"))
 BASE_LEARNING_RATE = "training.learning_rate=5e-5"
-WRITTEN = HERE / "../../corpora/onoma_written/zh"
-TEXTS = ("onoma_synthetic:train", "ec:train", "uner_zh_gsd:train", "weibo:train", "aishell_ner:dev")  # below DATA/zh
+UNCALIBRATED = ("training.threshold_from=paper", "training.threshold_score=null")
+"""Scores are fitted to the exported weights, not at the end of training."""
+CORPORA_TABLE = re.compile(r"(<!-- corpora: (en|zh) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Half:
+    """A model for one language."""
+
+    language: Language
+    recipe: str
+    small: str  # encoder
+    base: str  # encoder of the base-size model
+
+    @property
+    def path(self) -> Path:
+        """The file of the recipe."""
+        return HERE / f"{self.recipe}.yaml"
+
+
+HALVES = {
+    "en": Half("en", "english", "gte-small", "mpnet-base"),
+    "zh": Half("zh", "chinese", "bge-small-zh", "bert-zh"),
+}
 
 
 def main() -> None:
-    """Train and export both models."""
+    """Train, export and calibrate the models, and write them into one folder."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", required=True, type=Path, help="folder of the corpora")
-    parser.add_argument(
-        "--encoders", type=Path, help="folder with gte-small, mpnet-base and bert-zh, instead of the hub"
-    )
+    parser.add_argument("--encoders", type=Path, help=f"folder with {', '.join(HUB)}, instead of the hub")
     parser.add_argument("--runs", type=Path, default=Path("runs/embedded"))
-    parser.add_argument("--output", type=Path, default=Path("src/onoma/models/default"))
-    parser.add_argument("--base", action="store_true", help="train the base-size models instead")
+    parser.add_argument("--output", type=Path, help="by default src/onoma/models/default, of --base RUNS/base")
+    parser.add_argument("--languages", nargs="+", choices=list(HALVES), default=list(HALVES))
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0])
+    parser.add_argument("--base", action="store_true", help="the base-size models instead")
+    parser.add_argument("--only-train", action="store_true", help="neither export nor calibrate")
     parser.add_argument(
-        "--set", action="append", default=[], help="change of both recipes, such as training.max_minutes=5"
+        "--set", action="append", default=[], help="change of the recipes, such as training.max_minutes=5"
     )
     arguments = parser.parse_args()
-    encoders = {name: str(arguments.encoders / name) if arguments.encoders else hub for name, hub in HUB.items()}
-    if arguments.base:
-        changes = [BASE_LEARNING_RATE, *arguments.set]
-        fit("english", encoders["mpnet-base"], arguments.runs / "english-base", arguments.data, changes)
-        fit("chinese", encoders["bert-zh"], arguments.runs / "chinese-base", arguments.data, changes)
+    halves = [HALVES[one] for one in arguments.languages]
+    runs = {
+        (half.language, seed): arguments.runs / f"{half.recipe}{'-base' if arguments.base else ''}-{seed}"
+        for seed, half in product(arguments.seeds, halves)
+    }
+    for (language, seed), run in runs.items():
+        fit(HALVES[language], seed, run, arguments)
+    if arguments.only_train:
         return
-    small = small_chinese_encoder(encoders["bert-zh"], arguments.runs / "zh-encoder", arguments.data)
-    english = fit("english", encoders["gte-small"], arguments.runs / "english", arguments.data, arguments.set)
-    chinese = fit("chinese", str(small), arguments.runs / "chinese", arguments.data, arguments.set)
-    write_models({"en": english, "zh": chinese}, arguments.output)
+    for (language, _), run in runs.items():
+        finish(HALVES[language], run, arguments.data, base=arguments.base)
+    if set(arguments.languages) == set(HALVES):
+        default = arguments.runs / "base" if arguments.base else Path("src/onoma/models/default")
+        output = arguments.output or default
+        write_models({language: runs[language, arguments.seeds[0]] / "int8" for language in HALVES}, output)
+        write_corpora(output / CARD_FILE, arguments.data)
+        print(f"written to {output}")
 
 
-def small_chinese_encoder(encoder: str, folder: Path, data: Path) -> Path:
-    """Three layers of Chinese BERT with half of their feed-forward neurons, and the tokens of the training texts."""
+def fit(half: Half, seed: int, run: Path, arguments: argparse.Namespace) -> None:
+    """Train one of the models, unless its run is finished."""
+    if (run / "model").is_dir():
+        return
+    name = half.base if arguments.base else half.small
+    encoder = str(arguments.encoders / name) if arguments.encoders else HUB[name]
+    if name == "bge-small-zh":
+        encoder = str(small_chinese_encoder(encoder, arguments.runs / "zh-encoder"))
+    changes = [f"encoder={encoder}", f"seed={seed}", *UNCALIBRATED]
+    changes += [BASE_LEARNING_RATE] if arguments.base else []
+    cache = arguments.runs / "cache"
+    train(half.path, output=run, data=arguments.data, changes=[*changes, *arguments.set], cache=cache)
+
+
+def small_chinese_encoder(encoder: str, folder: Path) -> Path:
+    """An encoder without the tokens that its tokenizer never makes: a third of its embeddings."""
     if not folder.is_dir():
-        vocabulary = Vocabulary(texts_of([str(WRITTEN), *(str(data / "zh" / name) for name in TEXTS)]), min_count=8)
-        shrink(encoder, folder, layers=[0, 1, 2], vocabulary=vocabulary, inner=1536)
+        shrink(encoder, folder, layers=range(4), vocabulary=Vocabulary(min_count=0))
     return folder
 
 
-def fit(recipe: str, encoder: str, output: Path, data: Path, changes: list[str]) -> Path:
-    """Train one of the models."""
-    changes = [f"encoder={encoder}", *changes]
-    return train(HERE / f"{recipe}.yaml", output=output, data=data, changes=changes, cache=output.parent / "cache")
+def finish(half: Half, run: Path, data: Path, *, base: bool) -> None:
+    """Export a trained model as int8 and fit its scores, unless that has been done."""
+    report = run / "calibration.json"
+    if report.is_file():
+        return
+    shutil.rmtree(run / "int8", ignore_errors=True)
+    folder = export(run / "model", run / "int8", int8=True)
+    config = open_single(folder, "configure").config
+    replace(config, encoder=HUB[half.base if base else half.small]).save(folder)
+    found = fit_scores(folder, half.path, data, half.language)
+    with atomic_write(report) as file:
+        json.dump(found, file, indent=2)
+    print(f"{run}: mean F1 of the development corpora {found['mean_f1']:.1f}")
 
 
 def write_models(models: dict[str, Path], output: Path) -> None:
-    """Write both models as int8 into one folder, in place of older ones; an existing card is kept."""
+    """Copy both models into one folder, in place of older ones; the card of the folder is kept."""
     output.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=output.parent) as made:
         for language, model in models.items():
-            folder = export(model, Path(made) / language, int8=True)
-            config = open_single(folder, "configure").config
-            config = replace(config, encoder=NAMES[language], types={}, catch_all=CATCH_ALL_LABELS)  # for any types
-            write_translations(folder, language, config)
-            (folder / CARD_FILE).unlink()  # there is one card for both
+            copy = Path(shutil.copytree(model, Path(made) / language))
+            (copy / CARD_FILE).unlink(missing_ok=True)  # there is one card for both
         for language in models:
             shutil.rmtree(output / language, ignore_errors=True)
             shutil.move(Path(made) / language, output / language)
     RoutedConfig(ROUTES).save(output)
+
+
+def write_corpora(card: Path, data: Path) -> None:
+    """Write the tables of training corpora into a card, between `<!-- corpora: en -->` and `<!-- end -->`."""
+    if not card.is_file():
+        return
+
+    def table(found: re.Match[str]) -> str:
+        start, language, end = found.groups()
+        return f"{start}\n{chr(10).join(corpora_table(HALVES[language], data))}\n\n{end}"
+
+    text = CORPORA_TABLE.sub(table, card.read_text("utf-8"))
+    with atomic_write(card) as file:
+        file.write(text)
+
+
+def corpora_table(half: Half, data: Path) -> Iterator[str]:
+    """The corpora that a recipe trains on, with their licences and the number of documents drawn from."""
+    recipe = load_recipe(half.path).data
+    trained = [one for one in recipe.corpora if one.train is not None]
+    corpora = load_part(recipe.model_copy(update={"corpora": trained}), data, "train")
+    yield "| corpus | licence | documents |"
+    yield "|---|---|---:|"
+    for one, corpus in zip(trained, corpora, strict=True):
+        yield f"| {corpus.name} | {licence_of(data / one.path)} | {len(corpus):,} |"
+
+
+def licence_of(folder: Path) -> str:
+    """The licence that a corpus states."""
+    return read_info(folder).licence or "not stated"
 
 
 if __name__ == "__main__":

@@ -65,6 +65,17 @@ def test_a_small_corpus_is_learned(finished: Path) -> None:
     assert metrics["examples"]["cut_mentions"] == 0
 
 
+def test_training_in_bfloat16_on_a_cpu(recipe_values: dict[str, Any], data_folder: Path, tmp_path: Path) -> None:
+    weights = []
+    for name, reduced in (("float32", False), ("bfloat16", True)):
+        recipe = short_recipe(recipe_values, training={"bf16_on_cpu": reduced})
+        weights.append(load_file(train(recipe, output=tmp_path / name, data=data_folder) / "model.safetensors"))
+    exact, rounded = (torch.cat([one.flatten() for one in each.values()]) for each in weights)
+    assert rounded.dtype == torch.float32  # what is stored
+    assert not torch.equal(exact, rounded)
+    torch.testing.assert_close(exact, rounded, atol=0.02, rtol=0.0)
+
+
 def test_the_folder_of_a_run_has_all_files(finished: Path, recipe_values: dict[str, Any]) -> None:
     assert load_recipe(finished / "recipe.yaml") == load_recipe(recipe_values)
     rows = curve_of(finished)

@@ -118,7 +118,8 @@ class TrainingRecipe(_Strict):
     eval_batch_size: PositiveInt = 64
     patience: PositiveInt = 20  # evaluations without improvement
     ema_decay: float = Field(default=0.0, ge=0, lt=1)  # of an exponential moving average of the weights; 0: none
-    bf16: bool = True
+    bf16: bool = True  # on GPUs
+    bf16_on_cpu: bool = False  # faster on processors that have instructions for it
     cuda_graphs: bool = True  # on one GPU
     dataloader_workers: NonNegativeInt = 2
     checkpoints: bool = True  # to resume after an interruption

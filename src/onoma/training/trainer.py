@@ -175,7 +175,7 @@ def training_arguments(
         warmup_steps=recipe.warmup_ratio,  # below 1: a share of all steps
         lr_scheduler_type="linear",
         max_grad_norm=recipe.max_grad_norm,
-        bf16=recipe.bf16 and torch.cuda.is_available(),
+        bf16=recipe.bf16 if torch.cuda.is_available() else recipe.bf16_on_cpu,
         tf32=not recipe.bf16 if torch.cuda.is_available() else None,  # what bf16 leaves in float32 must be exact
         eval_strategy="steps" if evaluate else "no",
         eval_steps=recipe.eval_steps,

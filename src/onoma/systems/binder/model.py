@@ -39,7 +39,9 @@ R = TypeVar("R")
 
 def in_float32(method: Callable[P, R]) -> Callable[P, R]:
     """Compute vectors and similarities in float32 also where the encoder runs in bfloat16."""
-    decorated: Callable[P, R] = torch.autocast("cuda", enabled=False)(method)
+    decorated: Callable[P, R] = method
+    for device in ("cuda", "cpu"):
+        decorated = torch.autocast(device, enabled=False)(decorated)
     return decorated
 
 
