@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 HIGH_THRESHOLD = 0.9  # untrained heads reach it nowhere
-UIE_TOKENS = 512
 
 Read = Callable[[list[str], list[str], int], int]
 """Reads texts with labels and a batch size; the number of entities that were found."""
@@ -120,32 +119,14 @@ def spacy(options: dict[str, Any]) -> tuple[Read, str]:
 
 
 def uie(options: dict[str, Any]) -> tuple[Read, str]:
-    """UIE as an ONNX graph, which reads each text once per label: [CLS] label [SEP] text [SEP]."""
-    import numpy
-    import onnxruntime
-    from tokenizers import BertWordPieceTokenizer
+    """UIE as an ONNX graph, which reads each text once per label."""
+    from uie import UIE
 
-    settings = onnxruntime.SessionOptions()
-    settings.intra_op_num_threads = options["threads"]
-    path, providers = Path(options["uie"]), ["CPUExecutionProvider"]
-    session = onnxruntime.InferenceSession(str(path / "model.onnx"), settings, providers=providers)
-    tokenizer = BertWordPieceTokenizer(str(path / "vocab.txt"), lowercase=True)
-    tokenizer.enable_truncation(UIE_TOKENS, strategy="only_second")
-    tokenizer.enable_padding()
+    path = Path(options["uie"])
+    model = UIE(path, options["threads"])
 
     def read(texts: list[str], labels: list[str], batch_size: int) -> int:
-        pairs, found = [(label, text) for text in texts for label in labels], 0
-        for first in range(0, len(pairs), batch_size):
-            encodings = tokenizer.encode_batch(pairs[first : first + batch_size])
-            ids, types, mask = (
-                numpy.array([getattr(one, name) for one in encodings], numpy.int64)
-                for name in ("ids", "type_ids", "attention_mask")
-            )
-            positions = numpy.arange(ids.shape[1]) * mask
-            inputs = {"input_ids": ids, "token_type_ids": types, "att_mask": mask, "pos_ids": positions}
-            starts, _ = session.run(None, inputs)
-            found += int((starts > HIGH_THRESHOLD).sum())
-        return found
+        return count(model.extract(texts, labels, batch_size, HIGH_THRESHOLD))
 
     return read, f"float32, {path.name} (an encoder of its own), {versions('onnxruntime')}"
 
