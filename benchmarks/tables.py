@@ -1,9 +1,9 @@
 """Make the tables of the documentation from the records in benchmarks/results: `python benchmarks/tables.py`.
 
-Made are docs/benchmarks.md (all records), docs/reproduction.md (the tables of the papers), and in all other pages what
-stands between `<!-- table: binder, Table 1 -->`, `<!-- claims: binder -->`, `<!-- sizing: corpora -->` or
-`<!-- systems: compared -->` and `<!-- end -->`. With `--check` nothing is written; the exit code is 1 if a page does
-not show what the records say.
+Made are docs/benchmarks.md (all records), docs/reproduction.md (the tables of the papers), and in all other pages and
+in the card of the embedded model what stands between `<!-- table: binder, Table 1 -->`, `<!-- claims: binder -->`,
+`<!-- sizing: corpora -->`, `<!-- systems: compared -->` or `<!-- card: benchmarks en -->` and `<!-- end -->`. With
+`--check` nothing is written; the exit code is 1 if a page does not show what the records say.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import card
 import choice
 import reproduction
 import sizing
@@ -25,7 +26,8 @@ from papers import Papers, read_papers
 from records import RESULTS, ROOT, main_with_errors, read_records
 
 BENCHMARKS, REPRODUCTION = "benchmarks.md", "reproduction.md"
-PART = re.compile(r"(<!-- (table|claims|sizing|systems): (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
+CARD = ROOT / "src/onoma/models/default/README.md"
+PART = re.compile(r"(<!-- (table|claims|sizing|systems|card): (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 HEAD = """\
 # Benchmarks
 
@@ -96,14 +98,14 @@ def _origin(record: Row) -> str:
     return f"- `{record['command']}`{seeds}; commit {record['commit']}; {record['machine']}{historic}"
 
 
-def pages(docs: Path, rows: list[Row], papers: Papers) -> dict[Path, str]:
-    """The pages below a folder that show records, with their texts."""
+def pages(docs: Path, rows: list[Row], papers: Papers, others: Iterable[Path] = ()) -> dict[Path, str]:
+    """The pages below a folder that show records, and other ones, with their texts."""
     figures = Figures(rows, papers.published())
     made = {
         docs / BENCHMARKS: render(rows),
         docs / REPRODUCTION: reproduction.render(papers, figures, docs),
     }
-    for path in sorted(docs.rglob("*.md")):
+    for path in [*sorted(docs.rglob("*.md")), *others]:
         if path not in made and PART.search(text := path.read_text(encoding="utf-8")):
             made[path] = fill_parts(text, papers, figures)
     return made
@@ -114,7 +116,12 @@ def fill_parts(text: str, papers: Papers, figures: Figures) -> str:
 
     def part(found: re.Match[str]) -> str:
         start, kind, key, end = found.groups()
-        made = RENDERERS[kind](figures) if kind in RENDERERS else reproduction.render_part(kind, key, papers, figures)
+        if kind in RENDERERS:
+            made = RENDERERS[kind](figures)
+        elif kind == "card":
+            made = card.render(key, figures)
+        else:
+            made = reproduction.render_part(kind, key, papers, figures)
         return f"{start}\n{made}\n\n{end}"
 
     return PART.sub(part, text)
@@ -131,7 +138,7 @@ def main() -> None:
     parser.add_argument("--check", action="store_true", help="only check whether the pages are up to date")
     check = parser.parse_args().check
     rows = [row for path in sorted(RESULTS.rglob("*.json")) for row in read_records(path)]
-    made = pages(ROOT / "docs", rows, read_papers())
+    made = pages(ROOT / "docs", rows, read_papers(), [CARD])
     changed = stale(made)
     if check and changed:
         names = ", ".join(str(path.relative_to(ROOT)) for path in changed)
