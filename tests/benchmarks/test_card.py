@@ -29,7 +29,8 @@ def test_the_table_of_a_suite_has_its_mean() -> None:
     names = SUITES["benchmarks"]["zh"].sets
     rows = [row(f"embedded/zero-shot/{name}/bge/f1", 40.0 + place) for place, name in enumerate(names)]
     former = [row(f"embedded/zero-shot/{name}/bert/f1", 90.0, historic="other weights") for name in names]
-    assert card.render("benchmarks zh", Figures(rows[1:] + former, {})) == NOT_MEASURED
+    assert card.render("benchmarks zh", Figures(rows[1:], {})) == NOT_MEASURED
+    assert "| 90.0 |" in card.render("benchmarks zh", Figures(former, {}))
     assert card.render("benchmarks zh", Figures(former + rows, {})).splitlines() == [
         "| Resume | CLUENER | E-commerce | MSRA | mean |",
         "| ---: | ---: | ---: | ---: | ---: |",
