@@ -48,7 +48,7 @@ def test_texts_that_are_evaluated_are_not_trained_on(
         ("two", "train", documents[3:5]),
     ):
         write(Corpus(name, chosen), tmp_path / name / f"{split}.jsonl")
-    one = {"path": "one", "dev": None, "test": None}
+    one = {"path": "one", "dev": None}
     two = {"path": "two", "train": None, "dev": "train", "test": None}
     values = recipe_values | {"data": recipe_values["data"] | {"corpora": [one, two], "names": "labels"}}
     counts = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -50,23 +50,20 @@ def _load_one(one: CorpusRecipe, recipe: DataRecipe, root: Path, part: str) -> C
 
 
 def without_evaluated(corpora: Sequence[Corpus], recipe: DataRecipe, root: Path) -> list[Corpus]:
-    """The train data without documents whose text is in another split of one of the recipe's corpora.
+    """The train data without documents whose text is in a dev or test split of the recipe.
 
     Of a corpus that is only evaluated, all splits count. Case and white space make no difference.
     """
-    evaluated = {_folded(text) for one in recipe.corpora for text in _texts_beside_train(root / one.path, one.train)}
+    paths = [path for one in recipe.corpora for path in evaluated_files(one, root)]
+    evaluated = {_folded(document.text) for path in paths for document in read(path)}
     kept = [[one for one in corpus if _folded(one.text) not in evaluated] for corpus in corpora]
     return [replace(corpus, documents=documents) for corpus, documents in zip(corpora, kept, strict=True)]
 
 
-def _texts_beside_train(source: Path, train: str | None) -> Iterator[str]:
-    for path in splits_beside_train(source, train):
-        yield from (document.text for document in read(path))
-
-
-def splits_beside_train(source: Path, train: str | None) -> list[Path]:
-    """The files of a corpus that are not trained on."""
-    return [Path(path) for name, path in find_splits(source).items() if name != train]
+def evaluated_files(one: CorpusRecipe, root: Path) -> list[Path]:
+    """The dev and test splits of a corpus; all splits if it is only evaluated."""
+    splits = find_splits(root / one.path)
+    return [Path(path) for name, path in splits.items() if one.train is None or name in (one.dev, one.test)]
 
 
 def _folded(text: str) -> str:

@@ -23,7 +23,7 @@ from onoma.errors import OnomaError
 from onoma.files import atomic_write_bytes
 from onoma.inputs.tokenizer import WordTokenIds, WordTokenizer
 from onoma.models.folder import open_folder
-from onoma.training.corpora import joint_types, splits_beside_train
+from onoma.training.corpora import evaluated_files, joint_types
 from onoma.training.examples import Example, ExampleCounts, make_examples
 from onoma.training.missing_labels import mask_repeated, train_corpora
 from onoma.training.recipe import CorpusRecipe, Recipe, RelabelRecipe
@@ -106,8 +106,7 @@ def _key(recipe: Recipe, data: Path, tokenizer: WordTokenizer) -> str:
     evaluated: list[Path] = []
     if recipe.data.exclude_evaluated:
         parts.append("exclude_evaluated")
-        corpora = recipe.data.corpora
-        evaluated = [path for one in corpora for path in splits_beside_train(data / one.path, one.train)]
+        evaluated = [path for one in recipe.data.corpora for path in evaluated_files(one, data)]
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode())
     vocabulary = sorted(tokenizer.tokenizer.get_vocab().items())
     digest.update(json.dumps([vocabulary, tokenizer.tokenizer.encode(PROBE).ids, tokenizer.word_shapes]).encode())

@@ -97,7 +97,7 @@ class DataRecipe(_Strict):
     nonsense_types: NonNegativeInt = 0  # names per batch that have no mention anywhere
     simulate_missing: float = Field(default=0.0, ge=0, lt=1)  # share of the mentions of train that are dropped
     relabel: RelabelRecipe | None = None  # after that
-    exclude_evaluated: bool = False  # train without texts that are in other splits of the recipe's corpora
+    exclude_evaluated: bool = False  # train without texts that are in dev or test splits of the recipe
     mask_repeated: bool = False  # unlabelled spans whose words are labelled elsewhere are no negatives
 
 
