@@ -30,6 +30,7 @@ from onoma.training.start import (
     find_start,
     freeze_layers,
 )
+from tiny import documents
 from tiny_encoders import tiny_encoder
 from tiny_training import SHORT, metrics_of, suner_recipe
 
@@ -63,6 +64,29 @@ def test_everything_but_the_data_comes_from_the_start(exported: Path, data_folde
     assert metrics_of(tmp_path)["start"]["dev"]["small"]["f1"] > 99
     found = onoma.load(model, "torch", "cpu").extract("Tom flew to Paris .", ["person", "city"])
     assert [one.text for one in found] == ["Tom", "Paris"]
+
+
+def test_labels_are_asked_for_as_they_were_trained(exported: Path, tmp_path: Path) -> None:
+    start = shutil.copytree(exported, tmp_path / "start")
+    config = load_config(start)
+    assert isinstance(config, ModelConfig)
+    replace(config, language="en", types={}).save(start)
+    tags = {"person": "PER", "city": "CITIES", "band": "band"}
+    for split, chosen in (("train", documents()[::2]), ("dev", documents()[1::2])):
+        renamed = [
+            replace(one, entities=tuple(replace(each, label=tags[each.label]) for each in one.entities))
+            for one in chosen
+        ]
+        write(renamed, tmp_path / "data" / "small" / f"{split}.jsonl")
+    model = train(load_recipe(values(start)), output=tmp_path / "run", data=tmp_path / "data")
+    trained = load_config(model)
+    assert isinstance(trained, ModelConfig)
+    assert set(trained.types) == {"person", "city", "band"}
+    tuned = onoma.load(model, "torch", "cpu")
+    text = "Tom flew to Paris ."
+    tagged, plain = (tuned.extract(text, labels) for labels in (["PER", "CITIES"], ["person", "city"]))
+    assert [(one.text, one.label) for one in tagged] == [("Tom", "PER"), ("Paris", "CITIES")]
+    assert [one.score for one in tagged] == [one.score for one in plain]
 
 
 def test_scores_are_calibrated_anew_unless_those_of_the_start_are_kept(

@@ -18,7 +18,10 @@ from onoma.training.trainer import to_device
 def development_examples(development: Sequence[EvaluationSet], runtime: Any) -> list[Example]:
     """Development data as training examples; types that were not trained on are left out."""
     numbers = {name: number for number, name in enumerate(runtime.config.types)}
-    known = [{kind.name: kind if kind.name in numbers else None for kind in one.corpus.types} for one in development]
+    known = [
+        {label: kind if kind.name in numbers else None for label, kind in zip(one.labels, one.types, strict=True)}
+        for one in development  # labels of the corpus, and types as the model reads them
+    ]
     examples, _ = make_examples(
         [relabel(one.corpus, types) for one, types in zip(development, known, strict=True)],
         numbers,

@@ -147,9 +147,8 @@ def fine_tune(
             export(model, output / ONNX, int8=True)
     scores = metrics if measured is None else measured
     (before,), (after,) = scores["start"]["dev"].values(), scores["dev"].values()
-    return FineTuned(
-        model, output / ONNX, tuple(config.types), _count(recipe, "train"), held_out, before, after, metrics
-    )
+    labels = tuple(label for corpus in load_part(recipe.data, Path(), "train") for label in corpus.labels)
+    return FineTuned(model, output / ONNX, labels, _count(recipe, "train"), held_out, before, after, metrics)
 
 
 def _count(recipe: Recipe, part: str) -> int:

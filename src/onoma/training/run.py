@@ -108,19 +108,19 @@ def train(
         _save_tokenizer(recipe, start, output / TOKENIZER)
     word_shapes = reads_word_shapes(recipe.options if start is None else start.config.options)
     prepared = prepare_data(recipe, data, WordTokenizer.load(output / TOKENIZER, word_shapes), cache)
+    types = translated_types(start, prepared.types)
     if start is None:
-        runtime = training.new(recipe, prepared.types, output / TOKENIZER)
+        runtime = training.new(recipe, types, output / TOKENIZER)
         if recipe.start is not None:
             _load_start(runtime.model, recipe.start)
     else:
-        runtime = continue_start(start, training, prepared.types, output / TOKENIZER)
+        runtime = continue_start(start, training, types, output / TOKENIZER)
     runtime.check()
     sets = _evaluation_sets(development, recipe, runtime, start)
     before: dict[str, Any] = {}
     if start is not None:
         tested = _scores(_evaluation_sets(tests, recipe, runtime, start), runtime)
         before["start"] = {"dev": _scores(sets, runtime), "test": tested}
-    types = translated_types(start, prepared.types)
     training_data = TrainingData(recipe, types, prepared.examples, prepared.corpora, sets)
     trained = _train_stages(training, runtime, training_data, output)
     training.finish(runtime, recipe, sets)

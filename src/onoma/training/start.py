@@ -112,7 +112,7 @@ def load_start(start: ModelFolder) -> nn.Module:
 
 
 def continue_start(start: ModelFolder, training: Training, types: Sequence[EntityType], tokenizer: Path) -> Any:
-    """The runtime of the start, whose model is to be trained on `types`."""
+    """The runtime of the start, whose model is to be trained on `types`, named as the model reads them."""
     model: Any = load_start(start)
     described = {one.name: one.description for one in types}
     config = replace(start.config, types=described, options=asdict(model.options))
