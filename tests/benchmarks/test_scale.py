@@ -53,3 +53,17 @@ def test_hours_and_costs_follow_from_the_rate() -> None:
         "3 min",
     ]
     assert sizing.render(Figures([], {})) == sizing.NOT_MEASURED
+
+
+def test_sizes_follow_from_figures_of_one_run() -> None:
+    def record(measure: str, value: float, commit: str) -> dict[str, object]:
+        return {"metric": sizing.PREFIX + measure, "value": value, "spread": None, "seeds": []} | {
+            "command": "make it",
+            "commit": commit,
+        }
+
+    rate = record("local_1_worker_documents_per_s", 1000.0, "a")
+    words, ratio = (record(name, 2.0, "a") for name in ("words_per_document", "local_2_workers_times_1"))
+    assert "documents of 2 words per second" in sizing.render(Figures([rate, words, ratio], {}))
+    assert "1,000 documents per second" in sizing.render(Figures([rate, words | {"commit": "b"}, ratio], {}))
+    assert sizing.render(Figures([rate, words, ratio | {"commit": "b"}], {})) == sizing.NOT_MEASURED
