@@ -3,9 +3,9 @@
 A record is one figure with everything that is needed to measure it again. Its metric is
 `system/setting/corpus/encoder/measure`, with "none" for a part that does not apply; `spread` is the standard deviation
 over seeds or repeats. The median over the turns of a benchmark of speed has `turns`, their number, and `range`, the
-lowest and the highest, as well. Records in benchmarks/results are written for a commit, so the tree must be clean: commit first,
-then measure. On a machine without git, set ONOMA_COMMIT to the commit of the copy that is measured. Files elsewhere
-(`--output`) may be written from a changed tree.
+lowest and the highest, as well. Records in benchmarks/results are written for a commit, so the tree must be clean:
+commit first, then measure. On a machine without git, set ONOMA_COMMIT to the commit of the copy that is measured. Files
+elsewhere (`--output`) may be written from a changed tree.
 
 A record that cannot be measured again as it stands (its commit had uncommitted changes or is not in the history, or
 its command cannot be pasted) has a field `historic` with the reason.

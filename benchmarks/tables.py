@@ -31,8 +31,9 @@ HEAD = """\
 
 This page is generated from the records in `benchmarks/results` by `python benchmarks/tables.py`; do not edit it by
 hand. A cell is the value, ± the standard deviation over seeds or repeats, and in brackets the published figure if there
-is one. Benchmarks of speed run what they compare in turns: their value is the median over the turns. `cpu_seconds` is processor time. Rows marked *historic* cannot be measured again as they stand; the reason is
-below the table. In commands, `$CORPORA` and `$ENCODERS` are the folders of corpora and encoders.
+is one. Benchmarks of speed run what they compare in turns: their value is the median over the turns. `cpu` is processor
+time, `cpu_seconds` as well. Rows marked *historic* cannot be measured again as they stand; the reason is below the
+table. In commands, `$CORPORA` and `$ENCODERS` are the folders of corpora and encoders.
 """
 
 RENDERERS = {"sizing": sizing.render, "systems": choice.render}
