@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
@@ -23,6 +23,8 @@ class Figure:
     spread: float | None = None
     seeds: int = 0
     historic: bool = False
+    run: tuple[str, str] = field(default=("", ""), compare=False)
+    """Command and commit: figures of one run have the same."""
 
     @property
     def noise(self) -> float | None:
@@ -44,7 +46,8 @@ class Figures:
         self._found: dict[str, dict[str, Figure]] = {}
         for row in rows:
             encoder = row["metric"].split("/")[3]
-            figure = Figure(row["value"], row["spread"], len(row["seeds"]), bool(row.get("historic")))
+            run = row["command"], row["commit"]
+            figure = Figure(row["value"], row["spread"], len(row["seeds"]), bool(row.get("historic")), run)
             self._found.setdefault(without_encoder(row["metric"]), {})[encoder] = figure
 
     def by_encoder(self, metric: str) -> dict[str, Figure]:

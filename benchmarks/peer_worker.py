@@ -3,9 +3,10 @@
     python benchmarks/peer_worker.py PEER '{"encoder": FOLDER, "threads": 2, "folder": FOLDER}'
 
 Reads questions as JSON lines from standard input ({"texts": [...], "labels": [...], "batch_size": 8}) and answers each
-with {"seconds": ..., "found": ...}. The first line that it prints says what it runs. Models have the encoder of the
-folder that is given and untrained heads: nothing of their speed depends on training, except that at their thresholds
-they find next to nothing, which saves them the decoding of entities.
+with {"seconds": ..., "cpu_seconds": ..., "found": ...}. The first line that it prints says what it runs: model,
+encoder, precision, runtime and threads. GLiNER, GLiNER2 and SpanMarker have the encoder of the folder that is given and
+untrained heads, spaCy an untrained network of its own: nothing of their speed depends on training, except that at their
+thresholds they find next to nothing, which saves them the decoding of entities. UIE and Onoma are trained models.
 """
 
 from __future__ import annotations
@@ -23,9 +24,11 @@ HIGH_THRESHOLD = 0.9  # untrained heads reach it nowhere
 
 Read = Callable[[list[str], list[str], int], int]
 """Reads texts with labels and a batch size; the number of entities that were found."""
+Runs = dict[str, Any]
+"""What a peer runs: `model`, `encoder`, `precision`, `runtime` and `threads`."""
 
 
-def gliner(options: dict[str, Any]) -> tuple[Read, str]:
+def gliner(options: dict[str, Any]) -> tuple[Read, Runs]:
     """GLiNER with PyTorch; what its configuration leaves out is as in its published small model."""
     import gliner
 
@@ -36,10 +39,10 @@ def gliner(options: dict[str, Any]) -> tuple[Read, str]:
         with torch.inference_mode():
             return count(model.inference(texts, labels, threshold=HIGH_THRESHOLD, batch_size=batch_size))
 
-    return read, f"float32, {versions('gliner', 'torch')}"
+    return read, runs(options, "GLiNER", "float32", "gliner", "torch")
 
 
-def gliner_int8(options: dict[str, Any]) -> tuple[Read, str]:
+def gliner_int8(options: dict[str, Any]) -> tuple[Read, Runs]:
     """GLiNER's own export to ONNX, quantised to int8 by itself."""
     import gliner
     import onnxruntime
@@ -62,10 +65,10 @@ def gliner_int8(options: dict[str, Any]) -> tuple[Read, str]:
         with torch.inference_mode():
             return count(model.inference(texts, labels, threshold=HIGH_THRESHOLD, batch_size=batch_size))
 
-    return read, f"int8, {versions('gliner', 'onnxruntime')}"
+    return read, runs(options, "GLiNER, its own export to ONNX", "int8", "gliner", "onnxruntime")
 
 
-def gliner2(options: dict[str, Any]) -> tuple[Read, str]:
+def gliner2(options: dict[str, Any]) -> tuple[Read, Runs]:
     """GLiNER2 with PyTorch, in its span architecture."""
     from gliner2 import ExtractorConfig, GLiNER2
 
@@ -77,10 +80,10 @@ def gliner2(options: dict[str, Any]) -> tuple[Read, str]:
             found = model.batch_extract_entities(texts, labels, batch_size=batch_size, threshold=HIGH_THRESHOLD)
         return sum(len(spans) for one in found for spans in one["entities"].values())
 
-    return read, f"float32, {versions('gliner2', 'torch')}"
+    return read, runs(options, "GLiNER2", "float32", "gliner2", "torch")
 
 
-def span_marker(options: dict[str, Any]) -> tuple[Read, str]:
+def span_marker(options: dict[str, Any]) -> tuple[Read, Runs]:
     """SpanMarker: a closed set of labels, so there is a model for each number of them."""
     from span_marker import SpanMarkerModel
 
@@ -96,10 +99,10 @@ def span_marker(options: dict[str, Any]) -> tuple[Read, str]:
         with torch.inference_mode():
             return count(models[len(labels)].predict(texts, batch_size=batch_size))
 
-    return read, f"float32, closed set of labels, {versions('span_marker', 'torch')}"
+    return read, runs(options, "SpanMarker with a closed set of labels", "float32", "span_marker", "torch")
 
 
-def spacy(options: dict[str, Any]) -> tuple[Read, str]:
+def spacy(options: dict[str, Any]) -> tuple[Read, Runs]:
     """spaCy's own NER without a transformer: a small convolutional network and a closed set of labels."""
     import spacy
 
@@ -115,10 +118,17 @@ def spacy(options: dict[str, Any]) -> tuple[Read, str]:
             models[len(labels)] = model
         return sum(len(one.ents) for one in models[len(labels)].pipe(texts, batch_size=batch_size))
 
-    return read, f"float32, one thread, 4 convolutions of width 96 instead of the encoder, {versions('spacy')}"
+    model = "untrained EntityRecognizer with a closed set of labels, 4 convolutions of width 96"
+    return read, {
+        "model": model,
+        "encoder": "spacy-hashembedcnn",
+        "precision": "float32",
+        "runtime": versions("spacy", "thinc"),
+        "threads": 1,
+    }
 
 
-def uie(options: dict[str, Any]) -> tuple[Read, str]:
+def uie(options: dict[str, Any]) -> tuple[Read, Runs]:
     """UIE as an ONNX graph, which reads each text once per label."""
     from uie import UIE
 
@@ -128,19 +138,39 @@ def uie(options: dict[str, Any]) -> tuple[Read, str]:
     def read(texts: list[str], labels: list[str], batch_size: int) -> int:
         return count(model.extract(texts, labels, batch_size, HIGH_THRESHOLD))
 
-    return read, f"float32, {path.name} (an encoder of its own), {versions('onnxruntime')}"
+    return read, {
+        "model": path.name,
+        "encoder": path.name,
+        "precision": "float32",
+        "runtime": versions("onnxruntime"),
+        "threads": options["threads"],
+    }
 
 
-def onoma(options: dict[str, Any]) -> tuple[Read, str]:
-    """Onoma at its own threshold, in int8 with onnxruntime."""
+def onoma(options: dict[str, Any]) -> tuple[Read, Runs]:
+    """Onoma at its own threshold, with onnxruntime."""
     import onoma
+    from onoma.models.folder import ONNX_FILE
 
     model = onoma.load(options["model"], "onnx", threads=options["threads"])
+    own = model.model_for("English text")
 
     def read(texts: list[str], labels: list[str], batch_size: int) -> int:
         return count(model.extract(texts, labels))
 
-    return read, f"onoma {onoma.__version__}, {versions('onnxruntime')}"
+    return read, {
+        "model": Path(options["model"]).name if options["model"] else "the embedded model",
+        "encoder": Path(own.folder.config.encoder or "none").name,
+        "precision": precision_of(own.folder.path / ONNX_FILE),
+        "runtime": f"onoma {onoma.__version__}, {versions('onnxruntime')}",
+        "threads": own.runtime.workers,
+    }
+
+
+def precision_of(graph: Path) -> str:
+    """int8 if the matrices of a graph are multiplied as integers."""
+    operators = (b"MatMulInteger", b"QLinearMatMul", b"DynamicQuantizeMatMul")
+    return "int8" if any(name in graph.read_bytes() for name in operators) else "float32"
 
 
 PEERS = {
@@ -163,6 +193,17 @@ def set_torch(options: dict[str, Any]) -> Any:
     return torch
 
 
+def runs(options: dict[str, Any], model: str, precision: str, *packages: str) -> Runs:
+    """What a peer with the given encoder runs."""
+    return {
+        "model": f"{model}, untrained heads",
+        "encoder": Path(options["encoder"]).name,
+        "precision": precision,
+        "runtime": versions(*packages),
+        "threads": options["threads"],
+    }
+
+
 def count(found: list[list[Any]]) -> int:
     """Entities of all texts."""
     return sum(map(len, found))
@@ -178,13 +219,14 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever a library prints goes to stderr
     name, options = sys.argv[1], json.loads(sys.argv[2])
-    read, runs = PEERS[name](options)
-    print(json.dumps({"runs": runs}), file=answers, flush=True)
+    read, description = PEERS[name](options)
+    print(json.dumps({"runs": description}), file=answers, flush=True)
     for line in sys.stdin:
         question = json.loads(line)
-        started = time.perf_counter()
+        wall, cpu = time.perf_counter(), time.process_time()
         found = read(question["texts"], question["labels"], question["batch_size"])
-        answer = {"seconds": time.perf_counter() - started, "found": found}
+        seconds = {"seconds": time.perf_counter() - wall, "cpu_seconds": time.process_time() - cpu}
+        answer = seconds | {"found": found}
         print(json.dumps(answer), file=answers, flush=True)
 
 

@@ -1,13 +1,16 @@
 """Sentences per second on the CPU beside other libraries: GLiNER, GLiNER2, SpanMarker, spaCy and UIE.
 
-    python benchmarks/peers.py --data CORPORA --encoder FOLDER [--uie FOLDER] [--environments .peers]
+    python benchmarks/peers.py --encoder FOLDER [--uie FOLDER] [--environments .peers]
 
 The script makes an environment for each peer with pip, once; a peer that cannot be installed or started is reported
-and left out. Each runs in a process of its own (`benchmarks/peer_worker.py`) with the encoder of the folder, untrained
-heads and the same number of threads, and reads the same sentences of CrossNER with the same labels: these are figures
-of speed only. Peers get their sentences sorted by length and their best batch size; Onoma sorts by itself. All take
-turns; a peer that is slow reads some of the sentences, evenly spread over the lengths. Figures are medians over the
-turns, and how many times as fast Onoma is the median over the ratios of each turn; spread is the standard deviation.
+and left out. Each runs in a process of its own (`benchmarks/peer_worker.py`) and reads the same sentences of our own
+passages (corpora/onoma_projects) with the same labels. GLiNER, GLiNER2 and SpanMarker run the encoder of the folder
+with untrained heads, UIE and spaCy models of their own: these are figures of speed only. Peers get their sentences
+sorted by length and their best batch size; Onoma sorts by itself.
+
+In a turn, all read the same sentences, as many as the slowest peer reads within a limit, but at least 60. Figures are
+medians over the turns, and how many times as fast Onoma is the median over the ratios of each turn; `cpu` in a name is
+processor time. A run replaces the records of earlier ones.
 """
 
 from __future__ import annotations
@@ -25,8 +28,9 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.table import Table
@@ -34,10 +38,11 @@ from rich.table import Table
 from onoma.data import Inventory, load_corpus
 from onoma.entities import Corpus
 from onoma.errors import OnomaError
+from onoma.text.sentences import sentence_ends
 from records import RESULTS, ROOT, Record, command, commit_for, main_with_errors, write_records
-from suites import SUITES
 
-CROSSNER = tuple(name for name in SUITES["benchmarks"]["en"].sets if name.startswith("crossner_"))
+TEXTS = ROOT / "corpora/onoma_projects/en"
+SHORTEST_SENTENCE = 20  # characters
 TORCH = "torch==2.13.0"  # pinned: an unpinned torch brings gigabytes of GPU libraries along
 GLINER = (TORCH, "gliner==0.2.29", "onnx==1.23.2", "onnxruntime==1.31.1")
 PACKAGES: Mapping[str, tuple[str, ...]] = {
@@ -52,8 +57,10 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
 OURS = "onoma"
 LABEL_COUNTS = (10, 100)
 BATCH_SIZES = (1, 4, 16)
+WARM_UP_SENTENCES = 12
 LONGEST_NAME = 2  # words of a label: peers that read labels along with texts would be slowed down by long ones
-MAX_TURN = 15.0  # seconds of a turn; slower peers read fewer sentences
+MAX_TURN = 30.0  # seconds of a peer in a turn, if it reads more than the fewest sentences
+FEWEST_SENTENCES = 60
 MAX_ANSWER = 600.0  # seconds after which a peer is given up
 PAUSE = 0.3  # between turns, in which threads of the last peer come to rest
 
@@ -61,7 +68,6 @@ PAUSE = 0.3  # between turns, in which threads of the last peer come to rest
 def main() -> None:
     """Measure, print the table and write the records."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", required=True, type=Path, help="folder with en/crossner_ai and the others")
     parser.add_argument("--encoder", required=True, help="folder of the encoder of the peers")
     parser.add_argument("--uie", help="folder with model.onnx and vocab.txt of UIE; without it, UIE is left out")
     parser.add_argument("--peers", nargs="+", choices=list(PACKAGES), default=list(PACKAGES))
@@ -69,15 +75,16 @@ def main() -> None:
     parser.add_argument("--model", help="model folder; by default the embedded one")
     parser.add_argument("--name", default="embedded", help="the model's name in the records")
     parser.add_argument("--label-counts", type=int, nargs="+", default=list(LABEL_COUNTS))
-    parser.add_argument("--limit", type=int, default=24, help="sentences of each set")
+    parser.add_argument("--limit", type=int, default=240, help="sentences at most")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--note", help="what else there is to say about this run, for the records")
     parser.add_argument("--output", type=Path, default=RESULTS / "peers.json")
     arguments = parser.parse_args()
     commit_for(arguments.output)
-    corpora = [load_corpus(arguments.data / "en" / name, "test", natural_names=True) for name in CROSSNER]
-    texts, labels = sentences(corpora, arguments.limit), label_names(corpora, max(arguments.label_counts))
-    asked = [name for name in arguments.peers if name != "uie" or arguments.uie]
+    corpus = load_corpus(TEXTS, "train")
+    texts, labels = sentences(corpus, arguments.limit), label_names(corpus, max(arguments.label_counts))
+    names = [name for name in arguments.peers if name != "uie" or arguments.uie]
     options = {
         "encoder": str(Path(arguments.encoder).resolve()),
         "threads": arguments.threads,
@@ -85,37 +92,43 @@ def main() -> None:
         "uie": arguments.uie and str(Path(arguments.uie).resolve()),
         "model": arguments.model,
     }
-    peers = start_all(asked, arguments.environments, options)
+    peers = start_all(names, arguments.environments, options)
     try:
         questions: dict[tuple[str, int], Question] = {}
         for count in arguments.label_counts:
-            for peer in peers:
-                with leaving_out(peer.name):
-                    questions[peer.name, count] = prepare(peer, labels[:count], texts)
-        speeds = take_turns(peers, questions, arguments.turns)
+            questions |= prepare_all(peers, labels[:count], texts)
+        measured = take_turns(peers, questions, arguments.turns)
     finally:
         for peer in peers:
             peer.stop()
-    Console().print(table(speeds, {peer.name: peer.runs for peer in peers}))
-    setting = f"{len(texts)} test sentences of the five sets, {arguments.threads} threads, {arguments.turns} turns"
-    write_records(
-        arguments.output,
-        records(speeds, questions, {peer.name: f"{setting}; {peer.runs}" for peer in peers}, arguments),
-    )
+    runs = {peer.name: peer.runs for peer in peers}
+    Console().print(table(measured, runs))
+    write_records(arguments.output, records(measured, questions, runs, arguments), family="*/speed-beside-peers/*")
 
 
-def sentences(corpora: Sequence[Corpus], limit: int) -> list[str]:
-    """As many sentences of each set, drawn from all of it, in the order of the corpora."""
-    chosen = [sorted(random.Random(0).sample(range(len(corpus)), min(limit, len(corpus)))) for corpus in corpora]
-    return [corpus.documents[place].text for corpus, places in zip(corpora, chosen, strict=True) for place in places]
+def sentences(corpus: Corpus, limit: int) -> list[str]:
+    """Different sentences, drawn from all parts of a corpus."""
+    documents = corpus.documents[:: max(1, len(corpus) // (2 * limit))]
+    found: dict[str, None] = {}
+    for document in documents:
+        edges = [0, *sentence_ends(document.text).tolist(), len(document.text)]
+        parts = (document.text[a:b].strip() for a, b in pairwise(edges))
+        found.update(dict.fromkeys(part for part in parts if len(part) >= SHORTEST_SENTENCE))
+    places = sorted(random.Random(0).sample(range(len(found)), min(limit, len(found))))
+    every = list(found)
+    return [every[place] for place in places]
 
 
-def label_names(corpora: Sequence[Corpus], count: int) -> list[str]:
-    """Names of types: those of the corpora, the most common first, then other short ones out of Onoma's inventory."""
-    asked = Counter(one.name for corpus in corpora for one in corpus.types)
-    others = [name for name in Inventory.load().types if len(name.split()) <= LONGEST_NAME]
+def label_names(corpus: Corpus, count: int) -> list[str]:
+    """Names of types: the most common short ones of the corpus, then other short ones out of Onoma's inventory."""
+    own = Counter(entity.label for document in corpus.documents for entity in document.entities)
+    others = list(Inventory.load().types)
     random.Random(0).shuffle(others)
-    names = list(dict.fromkeys([*(name for name, _ in asked.most_common()), *others]))
+    names_by_key: dict[str, str] = {}
+    for name in (*(name for name, _ in own.most_common()), *others):
+        if len(name.split()) <= LONGEST_NAME:
+            names_by_key.setdefault(name.casefold(), name)
+    names = list(names_by_key.values())
     if len(names) < count:
         raise OnomaError(f"{count} types are to be asked for, but there are only {len(names)} names")
     return names[:count]
@@ -128,7 +141,7 @@ class Peer:
     name: str
     process: subprocess.Popen[str]
     log: Path
-    runs: str = ""
+    runs: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def start(cls, name: str, python: Path, options: Mapping[str, Any], log: Path) -> Peer:
@@ -236,88 +249,125 @@ class Question:
     found: list[int] = field(default_factory=list)
 
 
-def prepare(peer: Peer, labels: list[str], texts: Sequence[str]) -> Question:
-    """The best batch size, and as many texts as a peer reads in a turn; this warms it up as well."""
+def prepare_all(peers: Sequence[Peer], labels: list[str], texts: Sequence[str]) -> dict[tuple[str, int], Question]:
+    """What each peer reads in a turn: all the same texts, as many as the slowest one allows."""
+    ordered, chosen = sorted(texts, key=len), {}
+    few = evenly(ordered, WARM_UP_SENTENCES)
+    for peer in peers:
+        with leaving_out(peer.name):
+            chosen[peer.name] = best_batch_size(peer, labels, few)
+    allowed = min(int(MAX_TURN * rate) for _, rate in chosen.values())
+    same = evenly(ordered, max(FEWEST_SENTENCES, allowed))
+    return {(name, len(labels)): Question(labels, same, size) for name, (size, _) in chosen.items()}
+
+
+def evenly(ordered: Sequence[str], count: int) -> list[str]:
+    """So many texts, evenly spread over all, or all if there are fewer."""
+    count = min(count, len(ordered))
+    return [ordered[place * len(ordered) // count] for place in range(count)]
+
+
+def best_batch_size(peer: Peer, labels: list[str], few: Sequence[str]) -> tuple[int, float]:
+    """The best batch size and the sentences per second with it; this warms a peer up as well."""
     print(f"warming up {peer.name} with {len(labels)} labels", file=sys.stderr, flush=True)
-    if peer.name == OURS:
-        peer.read(texts, labels, 1)
-        return Question(labels, list(texts), 1)
-    ordered = sorted(texts, key=len)
-    few = ordered[:: max(1, len(ordered) // 12)]
     peer.read(few[:2], labels, 1)
-    seconds = {size: peer.read(few, labels, size)["seconds"] for size in BATCH_SIZES}
+    sizes = (1,) if peer.name == OURS else BATCH_SIZES  # Onoma makes batches by itself
+    seconds = {size: peer.read(few, labels, size)["seconds"] for size in sizes}
     best = min(seconds, key=seconds.__getitem__)
-    affordable = max(len(few), int(MAX_TURN / max(seconds[best], 1e-9) * len(few)))
-    return Question(labels, ordered[:: max(1, -(-len(ordered) // affordable))], best)
+    return best, len(few) / max(seconds[best], 1e-9)
 
 
-Speeds = dict[tuple[str, int], list[float]]
-"""Sentences per second in each turn, by peer and number of labels."""
+class Turn(NamedTuple):
+    """Sentences per second, and milliseconds of the processor per sentence."""
+
+    rate: float
+    cpu_ms: float
 
 
-def take_turns(peers: Sequence[Peer], questions: Mapping[tuple[str, int], Question], turns: int) -> Speeds:
+Measured = dict[tuple[str, int], list[Turn]]
+"""All turns, by peer and number of labels."""
+
+
+def take_turns(peers: Sequence[Peer], questions: Mapping[tuple[str, int], Question], turns: int) -> Measured:
     """Ask all peers one after the other, in every turn; those that fail in one of them are left out."""
-    speeds: Speeds = {key: [] for key in questions}
+    measured: Measured = {key: [] for key in questions}
     named = {peer.name: peer for peer in peers}
     for turn in range(turns):
         print(f"turn {turn + 1} of {turns}", file=sys.stderr, flush=True)
         for key, question in questions.items():
-            if len(speeds[key]) < turn:
+            if len(measured[key]) < turn:
                 continue
             time.sleep(PAUSE)
             with leaving_out(key[0]):
                 answer = named[key[0]].read(question.texts, question.labels, question.batch_size)
                 question.found.append(answer["found"])
-                speeds[key].append(len(question.texts) / answer["seconds"])
-    return {key: values for key, values in speeds.items() if len(values) == turns}
+                count = len(question.texts)
+                measured[key].append(Turn(count / answer["seconds"], 1e3 * answer["cpu_seconds"] / count))
+    return {key: values for key, values in measured.items() if len(values) == turns}
 
 
-def times(speeds: Speeds, peer: str, count: int) -> list[float]:
+def times(measured: Measured, peer: str, count: int) -> list[float]:
     """How many times as fast Onoma is, in each turn."""
-    pairs = zip(speeds[OURS, count], speeds[peer, count], strict=True)
-    return [ours / theirs for ours, theirs in pairs]
+    pairs = zip(measured[OURS, count], measured[peer, count], strict=True)
+    return [ours.rate / other.rate for ours, other in pairs]
 
 
-def table(speeds: Speeds, runs: Mapping[str, str]) -> Table:
+def times_cpu(measured: Measured, peer: str, count: int) -> list[float]:
+    """How many times as much processor time a peer takes, in each turn."""
+    pairs = zip(measured[OURS, count], measured[peer, count], strict=True)
+    return [other.cpu_ms / max(ours.cpu_ms, 1e-9) for ours, other in pairs]
+
+
+def describe(runs: Mapping[str, Any]) -> str:
+    """What a peer runs, in words."""
+    threads = f"{runs['threads']} thread{'s' * (runs['threads'] != 1)}"
+    return f"{runs['model']}, encoder {runs['encoder']}, {runs['precision']}, {runs['runtime']}, {threads}"
+
+
+def table(measured: Measured, runs: Mapping[str, Mapping[str, Any]]) -> Table:
     """A line for each peer and number of labels: medians, and how many times as fast Onoma is."""
     shown = Table("labels", "peer", "sentences/s", "lowest–highest", "Onoma is", "runs")
-    for (name, count), values in sorted(speeds.items(), key=lambda one: (one[0][1], one[0][0] != OURS)):
-        faster = "" if name == OURS else f"{statistics.median(times(speeds, name, count)):.1f} times as fast"
-        spread = f"{min(values):,.1f}–{max(values):,.1f}"
-        shown.add_row(f"{count:,}", name, f"{statistics.median(values):,.1f}", spread, faster, runs[name])
+    for (name, count), turns in sorted(measured.items(), key=lambda one: (one[0][1], one[0][0] != OURS)):
+        faster = "" if name == OURS else f"{statistics.median(times(measured, name, count)):.1f} times as fast"
+        rates = [turn.rate for turn in turns]
+        ends = f"{min(rates):,.1f}–{max(rates):,.1f}"
+        shown.add_row(f"{count:,}", name, f"{statistics.median(rates):,.1f}", ends, faster, describe(runs[name]))
     return shown
 
 
 def records(
-    speeds: Speeds,
+    measured: Measured,
     questions: Mapping[tuple[str, int], Question],
-    data: Mapping[str, str],
+    runs: Mapping[str, Mapping[str, Any]],
     arguments: argparse.Namespace,
 ) -> list[Record]:
     """Speeds of all, and how many times as fast Onoma is, with what each of them runs."""
-    encoder, pasted, found = Path(arguments.encoder).name, command(without=["--output"]), []
-    for (name, count), values in speeds.items():
-        question = questions[name, count]
-        told = f"{data[name]}; {statistics.median(question.found):,.0f} entities in {len(question.texts)} texts"
-        if name == OURS:
-            told += ", labels encoded before"
-        else:
-            told += f", batch size {question.batch_size}, untrained heads on {encoder}"
-        measured = {(arguments.name if name == OURS else name, f"{count}_labels_sentences_per_s"): values}
+    found = []
+    for (name, count), turns in measured.items():
+        system, label = arguments.name if name == OURS else name, f"{count}_labels"
+        figures = {
+            (system, f"{label}_sentences_per_s"): [turn.rate for turn in turns],
+            (system, f"{label}_cpu_ms_per_sentence"): [turn.cpu_ms for turn in turns],
+        }
         if name != OURS:
-            measured[arguments.name, f"{count}_labels_times_{name}"] = times(speeds, name, count)
-        found += [
-            Record(
-                f"{system}/speed-beside-peers/crossner/{encoder}/{measure}",
-                round(statistics.median(turns), 3),
-                pasted,
-                told,
-                encoder=encoder,
-                spread=round(statistics.stdev(turns), 3) if turns[1:] else None,
-            )
-            for (system, measure), turns in measured.items()
-        ]
+            figures[arguments.name, f"{label}_times_{name}"] = times(measured, name, count)
+            figures[arguments.name, f"{label}_times_{name}_cpu"] = times_cpu(measured, name, count)
+        for (system, measure), values in figures.items():
+            encoder = runs[OURS if system == arguments.name else name]["encoder"]
+            metric = f"{system}/speed-beside-peers/{TEXTS.parent.name}/{encoder}/{measure}"
+            data = data_of(name, questions[name, count], runs, arguments.note)
+            found.append(Record.of_turns(metric, values, command(without=["--output"]), data, encoder, digits=3))
     return found
+
+
+def data_of(name: str, question: Question, runs: Mapping[str, Mapping[str, Any]], note: str | None) -> str:
+    """What was read, and what a peer ran; beside Onoma, what it ran as well."""
+    batches = "own batches, labels encoded before" if name == OURS else f"batch size {question.batch_size}"
+    parts = [f"{len(question.texts)} sentences", f"{name}: {describe(runs[name])}, {batches}"]
+    parts.append(f"{statistics.median(question.found):,.0f} entities")
+    if name != OURS:
+        parts.append(f"{OURS}: {describe(runs[OURS])}")
+    return "; ".join([*parts, *filter(None, [note])])
 
 
 if __name__ == "__main__":

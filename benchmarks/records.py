@@ -2,9 +2,10 @@
 
 A record is one figure with everything that is needed to measure it again. Its metric is
 `system/setting/corpus/encoder/measure`, with "none" for a part that does not apply; `spread` is the standard deviation
-over seeds or repeats. Records in benchmarks/results are written for a commit, so the tree must be clean: commit first,
-then measure. On a machine without git, set ONOMA_COMMIT to the commit of the copy that is measured. Files elsewhere
-(`--output`) may be written from a changed tree.
+over seeds or repeats. The median over the turns of a benchmark of speed has `turns`, their number, and `range`, the
+lowest and the highest, as well. Records in benchmarks/results are written for a commit, so the tree must be clean:
+commit first, then measure. On a machine without git, set ONOMA_COMMIT to the commit of the copy that is measured. Files
+elsewhere (`--output`) may be written from a changed tree.
 
 A record that cannot be measured again as it stands (its commit had uncommitted changes or is not in the history, or
 its command cannot be pasted) has a field `historic` with the reason.
@@ -16,10 +17,12 @@ import json
 import os
 import platform
 import shlex
+import statistics
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +35,7 @@ COMMIT_VARIABLE = "ONOMA_COMMIT"
 FOLDER_VARIABLES = ("CORPORA", "ENCODERS")
 MEASURED = ("src", "benchmarks", "recipes", "corpora")
 """Folders whose changes may change a figure; new results do not count."""
+TURN_FIELDS = ("turns", "range")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,23 +50,48 @@ class Record:
     encoder: str = "none"
     seeds: tuple[int, ...] = ()
     spread: float | None = None
+    turns: int | None = None
+    range: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         if self.metric.count("/") != 4:
             raise ValueError(f"a metric is system/setting/corpus/encoder/measure, got {self.metric!r}")
 
+    @classmethod
+    def of_turns(
+        cls, metric: str, values: Sequence[float], command: str, data: str, encoder: str = "none", digits: int = 4
+    ) -> Record:
+        """The median over turns, with their standard deviation, number, and range."""
+        spread = round(statistics.stdev(values), digits) if len(values) > 1 else None
+        low, high, median = (round(one, digits) for one in (min(values), max(values), statistics.median(values)))
+        return cls(metric, median, command, data, encoder=encoder, spread=spread, turns=len(values), range=(low, high))
 
-def write_records(path: Path, records: Iterable[Record], *, accelerator: str = "", commit: str | None = None) -> None:
+
+def write_records(
+    path: Path,
+    records: Iterable[Record],
+    *,
+    accelerator: str = "",
+    commit: str | None = None,
+    family: str | None = None,
+) -> None:
     """Add records to a file, with the commit and the machine; records of the same metrics are replaced.
 
-    The other records of the file stay, so that a long experiment can be measured in parts.
+    The other records of the file stay, so that a long experiment can be measured in parts; except those whose metric
+    matches `family`, such as `*/speed-beside-peers/*`: these must all be of one run.
     """
     added = {"commit": commit or commit_for(path), "machine": ", ".join(filter(None, [machine(), accelerator]))}
-    rows = {row["metric"]: row for row in read_records(path)} if path.exists() else {}
-    rows |= {record.metric: asdict(record) | added for record in records}
+    old = read_records(path) if path.exists() else []
+    rows = {row["metric"]: row for row in old if family is None or not fnmatchcase(row["metric"], family)}
+    rows |= {record.metric: _row(record) | added for record in records}
     with atomic_write(path) as file:
         json.dump(list(rows.values()), file, ensure_ascii=False, indent=1)
         file.write("\n")
+
+
+def _row(record: Record) -> dict[str, Any]:
+    """A record as JSON; `turns` and `range` only where there are turns."""
+    return {name: value for name, value in asdict(record).items() if value is not None or name not in TURN_FIELDS}
 
 
 def read_records(path: Path) -> list[dict[str, Any]]:

@@ -20,20 +20,21 @@ MACHINES = ((1, 16), (1, 64), (100, 64))
 PRICE = 0.05
 """Of one core for an hour: about what virtual machines cost, in dollars."""
 PREFIX = "embedded/scale-speed/onoma_written/gte-small/"
-NOT_MEASURED = "Not measured yet: run `python benchmarks/scale.py --parts speed`."
+NOT_MEASURED = "Not measured in one run yet: run `python benchmarks/scale.py --parts speed`."
 
 
 def render(figures: Figures, price: float = PRICE) -> str:
-    """The table for the measured rate, with a line that says what was measured."""
+    """The table for the measured rate, with a line that says what was measured: figures of one run."""
     rate, words, share = (
         figures.find(PREFIX + measure)
         for measure in ("local_1_worker_documents_per_s", "words_per_document", "local_2_workers_times_1")
     )
-    if rate is None or words is None or share is None:
+    if rate is None or share is None or share.run != rate.run:
         return NOT_MEASURED
+    length = f" of {words.value:.0f} words" if words is not None and words.run == rate.run else ""
     intro = (
-        f"One worker on one core annotates {rate.value:,.0f} documents of {words.value:.0f} words per second with 10 "
-        f"types; two workers on two cores are {share.value:.2f} times as fast. From this follows, with "
+        f"One worker on one core annotates {rate.value:,.0f} documents{length} per second with 10 types; "
+        f"two workers on two cores are {share.value:.2f} times as fast. From this follows, with "
         f"{min(1.0, share.value / 2):.0%} of the rate on each core:"
     )
     return f"{intro}\n\n{table(rate.value * min(1.0, share.value / 2), price)}"

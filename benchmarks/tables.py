@@ -33,8 +33,9 @@ HEAD = """\
 
 This page is generated from the records in `benchmarks/results` by `python benchmarks/tables.py`; do not edit it by
 hand. A cell is the value, ± the standard deviation over seeds or repeats, and in brackets the published figure if there
-is one. `cpu_seconds` is processor time. Rows marked *historic* cannot be measured again as they stand; the reason is
-below the table. In commands, `$CORPORA` and `$ENCODERS` are the folders of corpora and encoders.
+is one. Benchmarks of speed run what they compare in turns: their value is the median over the turns. `cpu` is processor
+time, `cpu_seconds` as well. Rows marked *historic* cannot be measured again as they stand; the reason is below the
+table. In commands, `$CORPORA` and `$ENCODERS` are the folders of corpora and encoders.
 """
 
 RENDERERS = {"sizing": sizing.render, "systems": choice.render}
@@ -69,18 +70,41 @@ def _sections(rows: list[Row]) -> Iterator[str]:
 
 
 def _table(records: list[Row]) -> Iterator[str]:
-    """One line per corpus and encoder, one column per measure."""
-    cells: dict[tuple[str, str], dict[str, str]] = {}
-    data: dict[tuple[str, str], str] = {}
+    """One line per corpus, encoder and data, one column per measure; or one line per measure if there are turns."""
+    if any(record.get("turns") for record in records):
+        yield from _table_of_turns(records)
+        return
+    cells: dict[tuple[str, str, str], dict[str, str]] = {}
     for record in records:
-        _, _, corpus, encoder, measure = record["metric"].split("/")
-        cells.setdefault((corpus, encoder), {})[measure] = _cell(record)
-        data[corpus, encoder] = ("*historic*; " if record.get("historic") else "") + record["data"]
+        corpus, encoder, measure = _names(record)
+        cells.setdefault((corpus, encoder, _data(record)), {})[measure] = _cell(record)
     measures = list(dict.fromkeys(measure for line in cells.values() for measure in line))
     yield table_line(["corpus", "encoder", *measures, "data"])
     yield table_line(["---", "---", *["---:"] * len(measures), "---"])
-    for (corpus, encoder), line in cells.items():
-        yield table_line([corpus, encoder, *(line.get(measure, "") for measure in measures), data[corpus, encoder]])
+    for (corpus, encoder, data), line in cells.items():
+        yield table_line([corpus, encoder, *(line.get(measure, "") for measure in measures), data])
+
+
+def _table_of_turns(records: list[Row]) -> Iterator[str]:
+    """Medians with their standard deviation, the lowest and the highest turn, and the number of turns."""
+    yield table_line(["corpus", "encoder", "measure", "value", "standard deviation", "lowest–highest", "turns", "data"])
+    yield table_line(["---", "---", "---", "---:", "---:", "---:", "---:", "---"])
+    for record in records:
+        value, spread = record["value"], record["spread"]
+        deviation = "" if spread is None else number(spread, like=value)
+        ends = "–".join(number(end, like=value) for end in record.get("range", ()))
+        yield table_line([*_names(record), number(value), deviation, ends, str(record.get("turns", "")), _data(record)])
+
+
+def _names(record: Row) -> tuple[str, str, str]:
+    """Corpus, encoder and measure of a record."""
+    _, _, corpus, encoder, measure = record["metric"].split("/")
+    return corpus, encoder, measure
+
+
+def _data(record: Row) -> str:
+    data: str = record["data"]
+    return f"*historic*; {data}" if record.get("historic") else data
 
 
 def _cell(record: Row) -> str:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
 import subprocess
 import sys
@@ -767,6 +768,19 @@ def test_a_hundred_thousand_emoji_are_a_few_windows(ner: Extractor, monkeypatch:
         read.clear()
         ner.extract("😀" * emoji, ["person", "city"])
         assert len(read) <= 2 * (1 + emoji // SECTION_TOKENS)  # full windows, and the last one, in each section
+
+
+def test_time_grows_linearly_with_emoji_that_differ(ner: Extractor) -> None:
+    def seconds(emoji: int) -> float:
+        text = "".join(map(chr, random.Random(emoji).choices(range(0x1F600, 0x1F640), k=emoji)))
+        started = time.process_time()
+        ner.extract(text, ["person", "city"])
+        return time.process_time() - started
+
+    seconds(200)
+    shorter = min(seconds(1_000) for _ in range(3))
+    longer = min(seconds(8_000) for _ in range(2))
+    assert longer < 3 * 8 * shorter  # quadratic time would be 64 times as long
 
 
 def test_a_question_that_is_asked_again_is_not_prepared_again(tiny_model: Path) -> None:

@@ -6,6 +6,7 @@ import io
 import json
 import sys
 from collections.abc import Iterator
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -16,28 +17,33 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import peer_worker
 import peers
-from onoma import Corpus, Document, EntityType
-from onoma.data import write
+from onoma import Corpus, Document
 from onoma.errors import OnomaError
 
-SPEEDS = {
+RATES = {
     ("onoma", 10): [200.0, 100.0, 160.0],
     ("onoma", 100): [190.0, 170.0, 150.0],
     ("gliner", 10): [20.0, 20.0, 10.0],
     ("gliner", 100): [2.0, 1.0, 3.0],
 }
+MEASURED = {key: [peers.Turn(rate, 1000 / rate) for rate in rates] for key, rates in RATES.items()}
+RUNS = {"model": "nothing", "encoder": "own", "precision": "float16", "runtime": "none", "threads": 1}
 STAND_IN = """
 import json, sys
-print(json.dumps({"runs": "nothing"}), flush=True)
+encoder = "gte-small" if sys.argv[1] == "gliner" else "own"
+runs = {"model": "nothing", "encoder": encoder, "precision": "float16", "runtime": "none", "threads": 1}
+print(json.dumps({"runs": runs}), flush=True)
 for line in sys.stdin:
     question = json.loads(line)
-    print(json.dumps({"seconds": 0.1 / question["batch_size"], "found": len(question["labels"])}), flush=True)
+    seconds = 0.1 / question["batch_size"]
+    print(json.dumps({"seconds": seconds, "cpu_seconds": seconds, "found": len(question["labels"])}), flush=True)
 """
 
 
-def corpus(name: str, *types: str, size: int = 9) -> Corpus:
-    documents = tuple(Document(f"Sentence {number} of {name}.") for number in range(size))
-    return Corpus(name, documents, tuple(EntityType(one) for one in types))
+def corpus(size: int, *types: str) -> Corpus:
+    texts = [f"{number} is the number of this sentence." for number in range(size)]
+    spans = ((0, text.index(" "), one) for text, one in zip(texts, cycle(types), strict=False))
+    return Corpus("own", tuple(Document.from_spans(text, [span]) for text, span in zip(texts, spans, strict=True)))
 
 
 @pytest.fixture
@@ -52,40 +58,44 @@ def stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[peers.
     peer.stop()
 
 
-def test_sentences_come_from_all_parts_of_all_sets() -> None:
-    corpora = [corpus("a", size=1000), corpus("b", size=3)]
-    texts = peers.sentences(corpora, 20)
-    places = [int(text.split()[1]) for text in texts]
-    assert len(texts) == len(set(texts)) == 23
-    assert places[20:] == [0, 1, 2]
-    assert min(places[:20]) < 250
-    assert max(places[:20]) > 750
-    assert texts == peers.sentences(corpora, 20)
+def test_sentences_come_from_all_parts_of_a_corpus() -> None:
+    texts = peers.sentences(corpus(1000, "city"), 20)
+    places = [int(text.split()[0]) for text in texts]
+    assert len(texts) == len(set(texts)) == 20
+    assert min(places) < 250
+    assert max(places) > 750
+    assert texts == peers.sentences(corpus(1000, "city"), 20)
+    assert len(peers.sentences(corpus(3, "city"), 20)) == 3
 
 
-def test_types_of_most_sets_come_first_then_other_short_names() -> None:
-    corpora = [corpus("a", "poem", "field of study", "person"), corpus("b", "person")]
-    names = peers.label_names(corpora, 1000)
-    assert names[:3] == ["person", "poem", "field of study"]
-    assert len(set(names)) == 1000
-    assert max(len(name.split()) for name in names[3:]) == 2
+def test_the_most_common_types_come_first_then_other_short_names() -> None:
+    names = peers.label_names(corpus(10, "person", "poem", "field of study", "Person"), 1000)
+    assert names[:2] == ["person", "poem"]
+    assert len({name.casefold() for name in names}) == 1000
+    assert max(len(name.split()) for name in names) == 2
     with pytest.raises(OnomaError, match="only"):
-        peers.label_names(corpora, 100_000)
+        peers.label_names(corpus(1, "person"), 100_000)
 
 
 def test_a_peer_gets_its_best_batch_size_and_sentences_by_length(stand_in: peers.Peer) -> None:
     texts = ["x" * length for length in (9, 3, 5, 1)]
-    question = peers.prepare(stand_in, ["person"], texts)
+    question = peers.prepare_all([stand_in], ["person"], texts)["gliner", 1]
     assert question.batch_size == max(peers.BATCH_SIZES)
     assert question.texts == sorted(texts, key=len)
-    assert stand_in.runs == "nothing"
+    assert stand_in.runs["model"] == "nothing"
 
 
-def test_a_slow_peer_reads_fewer_sentences(stand_in: peers.Peer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(peers, "MAX_TURN", 0.1 / max(peers.BATCH_SIZES))  # as long as a dozen sentences take
-    texts = ["x" * length for length in range(1, 241)]
-    chosen = peers.prepare(stand_in, ["person"], texts).texts
-    assert 10 <= len(chosen) <= 14
+@pytest.mark.parametrize(("slowest", "count"), [(2.0, 60), (4.0, 120), (1000.0, 240)])
+def test_all_read_as_many_sentences_as_the_slowest(
+    stand_in: peers.Peer, monkeypatch: pytest.MonkeyPatch, slowest: float, count: int
+) -> None:
+    rates = iter([500.0, slowest])
+    monkeypatch.setattr(peers, "best_batch_size", lambda *_: (4, next(rates)))
+    other = peers.Peer("uie", stand_in.process, stand_in.log)
+    questions = peers.prepare_all([stand_in, other], ["person"], ["x" * length for length in range(1, 241)])
+    chosen = questions["uie", 1].texts
+    assert questions["gliner", 1].texts == chosen
+    assert len(chosen) == count
     assert len(chosen[0]) < 30
     assert len(chosen[-1]) > 210
 
@@ -100,10 +110,10 @@ def test_a_peer_that_ends_is_reported_with_its_last_words(stand_in: peers.Peer) 
 
 def test_a_peer_that_fails_in_a_turn_is_left_out(stand_in: peers.Peer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peers, "PAUSE", 0.0)
-    question = peers.prepare(stand_in, ["person"], ["text"])
-    assert list(peers.take_turns([stand_in], {("gliner", 1): question}, 2)) == [("gliner", 1)]
+    questions = peers.prepare_all([stand_in], ["person"], ["text"])
+    assert list(peers.take_turns([stand_in], questions, 2)) == [("gliner", 1)]
     stand_in.process.kill()
-    assert peers.take_turns([stand_in], {("gliner", 1): question}, 2) == {}
+    assert peers.take_turns([stand_in], questions, 2) == {}
 
 
 def test_a_peer_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -133,9 +143,10 @@ def test_a_package_that_does_not_exist(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_ratios_are_those_of_the_same_turn() -> None:
-    assert peers.times(SPEEDS, "gliner", 10) == [10, 5, 16]
-    console = Console(file=io.StringIO(), record=True, width=200)
-    console.print(peers.table(SPEEDS, {"onoma": "int8", "gliner": "float32"}))
+    assert peers.times(MEASURED, "gliner", 10) == [10, 5, 16]
+    assert peers.times_cpu(MEASURED, "gliner", 10) == pytest.approx([10, 5, 16])
+    console = Console(file=io.StringIO(), record=True, width=300)
+    console.print(peers.table(MEASURED, {"onoma": RUNS, "gliner": RUNS | {"precision": "float32"}}))
     shown = console.export_text()
     assert "10.0 times as fast" in shown
     assert "95.0 times as fast" in shown
@@ -151,23 +162,46 @@ def test_every_peer_has_packages() -> None:
 def test_a_whole_run_with_a_stand_in(
     stand_in: peers.Peer, tiny_model: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    for name in peers.CROSSNER:
-        folder = tmp_path / "en" / name
-        folder.mkdir(parents=True)
-        write(corpus(name).documents, folder / "test.jsonl")
-        meta = {"name": name, "types": ["persn"], "type_names": {"persn": "person"}}
-        (folder / "meta.json").write_text(json.dumps(meta), encoding="utf-8")
+    monkeypatch.setattr(peers, "load_corpus", lambda *_: corpus(9, "person", "city"))
     monkeypatch.setattr(peers, "environment", lambda folder, packages: Path(sys.executable))
     monkeypatch.setattr(peers, "PAUSE", 0.0)
     output = tmp_path / "records.json"
-    words: list[Any] = ["peers.py", "--data", tmp_path, "--encoder", tmp_path / "gte-small", "--limit", 4, "--turns", 2]
-    words += ["--peers", "gliner", "uie", "--label-counts", 2, 3, "--environments", tmp_path, "--output", output]
+    words: list[Any] = ["peers.py", "--encoder", tmp_path / "gte-small", "--limit", 4, "--turns", 2]
+    words += [
+        "--uie",
+        tmp_path,
+        "--note",
+        "tiny",
+        "--peers",
+        "gliner",
+        "uie",
+        "--label-counts",
+        2,
+        3,
+        "--environments",
+        tmp_path,
+        "--output",
+        output,
+    ]
     monkeypatch.setattr(sys, "argv", list(map(str, words)))
     peers.main()
     rows = {row["metric"]: row for row in json.loads(output.read_text("utf-8"))}
-    prefix = "speed-beside-peers/crossner/gte-small"
+    setting = "speed-beside-peers/onoma_projects"
+    encoders = {"embedded": "own", "gliner": "gte-small", "uie": "own"}
+    measures = ("sentences_per_s", "cpu_ms_per_sentence")
+    ratios = ("times_gliner", "times_gliner_cpu", "times_uie", "times_uie_cpu")
     assert set(rows) == {
-        *(f"{name}/{prefix}/{count}_labels_sentences_per_s" for name in ("embedded", "gliner") for count in (2, 3)),
-        *(f"embedded/{prefix}/{count}_labels_times_gliner" for count in (2, 3)),
+        *(
+            f"{name}/{setting}/{own}/{n}_labels_{one}"
+            for name, own in encoders.items()
+            for n in (2, 3)
+            for one in measures
+        ),
+        *(f"embedded/{setting}/own/{n}_labels_{one}" for n in (2, 3) for one in ratios),
     }
-    assert "untrained heads on gte-small" in rows[f"gliner/{prefix}/2_labels_sentences_per_s"]["data"]
+    row = rows[f"embedded/{setting}/own/2_labels_times_gliner"]
+    assert "gliner: nothing, encoder gte-small, float16, none, 1 thread" in row["data"]
+    assert "onoma: nothing, encoder own" in row["data"]
+    assert row["data"].endswith("; tiny")
+    assert row["turns"] == 2
+    assert {row["data"].split(";")[0] for row in rows.values()} == {"4 sentences"}

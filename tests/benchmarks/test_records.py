@@ -99,3 +99,38 @@ def test_the_benchmark_of_the_foundation_runs(task: tuple[str, ...]) -> None:
     script = ROOT / "benchmarks" / "foundation.py"
     done = subprocess.run([sys.executable, script, *task], capture_output=True, text=True, check=True)
     assert 0 < json.loads(done.stdout)["seconds"] < 600
+
+
+def test_the_median_over_turns_has_their_number_and_range(records: ModuleType, tmp_path: Path) -> None:
+    path, metric = tmp_path / "results.json", "binder/speed/tiny/none/sentences_per_s"
+    records.write_records(path, [records.Record.of_turns(metric, [1.0, 4.0, 10.0], "make it", "own")])
+    (row,) = json.loads(path.read_text(encoding="utf-8"))
+    assert (row["value"], row["turns"], row["range"]) == (4.0, 3, [1.0, 10.0])
+    assert row["spread"] == pytest.approx(4.5826)  # the standard deviation
+    assert records.Record.of_turns(metric, [1.0], "make it", "own").spread is None
+
+
+def test_a_family_of_records_is_of_one_run(records: ModuleType, tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    first, second, other = (f"{name}/none/e/f1" for name in ("a/speed", "b/speed", "a/start"))
+    records.write_records(path, [records.Record(metric, 1.0, "make it", "own") for metric in (first, second, other)])
+    records.write_records(path, [records.Record(first, 2.0, "make it", "own")], family="*/speed/*")
+    assert {row["metric"]: row["value"] for row in records.read_records(path)} == {other: 1.0, first: 2.0}
+
+
+def test_a_row_has_the_data_of_its_figures(records: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import tables
+
+    same = {"paper": None, "spread": None, "seeds": [], "command": "make it", "commit": "abc", "machine": "small"}
+    rows = [
+        {"metric": f"a/b/corpus/e/{measure}", "value": value, "data": data, **same}
+        for measure, value, data in (("f1", 1.5, "all texts"), ("rate", 2.5, "ten texts"))
+    ]
+    page = tables.render(rows)
+    assert "| corpus | e | 1.50 |  | all texts |" in page
+    assert "| corpus | e |  | 2.50 | ten texts |" in page
+    turns = [rows[0] | {"spread": 0.25, "turns": 5, "range": [1.0, 2.0]}, rows[1]]
+    page = tables.render(turns)
+    assert "| corpus | e | f1 | 1.50 | 0.25 | 1.00–2.00 | 5 | all texts |" in page
+    assert "| corpus | e | rate | 2.50 |  |  |  | ten texts |" in page

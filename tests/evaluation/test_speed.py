@@ -59,7 +59,9 @@ def test_all_work_is_done_in_each_turn_after_a_warm_up() -> None:
 
 def test_ratios_are_those_of_the_same_turn() -> None:
     slow, fast = [Turn(2, 3), Turn(40, 4), Turn(6, 6)], [Turn(1, 1), Turn(10, 1), Turn(2, 2)]
-    assert ratio(slow, fast) == {"median": 3, "low": 2, "high": 4, "cpu": 3}
+    found = ratio(slow, fast)
+    assert found.pop("cpu") == {"median": 3, "low": 3, "high": 4, "deviation": pytest.approx(3**-0.5)}
+    assert found == {"median": 3, "low": 2, "high": 4, "deviation": 1}
 
 
 def test_the_encoder_alone_reads_all_tokens_of_all_texts(exported: Path) -> None:
@@ -84,13 +86,20 @@ def test_all_figures_are_measured(exported: Path) -> None:
         assert 0 < rate["low"] <= rate["median"] <= rate["high"]
         assert row["words_per_second"]["median"] > rate["median"]
         assert row["share_of_encoder"]["median"] > 0
-        assert 0 < row["latency_ms"]["p50"] <= row["latency_ms"]["p99"]
+        assert 0 < row["cpu_ms_per_sentence"]["low"] <= row["cpu_ms_per_sentence"]["high"]
+        assert 0 < row["latency_ms"]["p50"] <= row["latency_ms"]["p99"] <= row["latency_ms"]["max"]
+        assert row["latency_ms"]["calls"] >= 100
+        assert 10 < row["peak_memory_mb"] < 1_000
     assert found["labels"][0]["times_of_fewest"]["median"] == 1
     assert found["bare_encoder"]["sentences_per_second"]["median"] > 0
-    assert [(row["words"], row["texts"]) for row in found["text_lengths"]] == [(10, 100), (300, 13)]
+    assert [(row["words"], row["latency_ms"]["calls"]) for row in found["text_lengths"]] == [(10, 200), (300, 33)]
+    assert "p99" in found["text_lengths"][0]["latency_ms"]
+    assert "p99" not in found["text_lengths"][1]["latency_ms"]  # 33 calls are too few
     memory = [row["peak_memory_mb"] for row in found["text_lengths"]]
     assert 10 < memory[0] <= memory[1]
     assert [row["batch_size"] for row in found["batch_sizes"]] == [1, 8]
+    small, large = (row["latency_ms"]["p50"] for row in found["batch_sizes"])
+    assert small < large
     assert found["cold_start"]["seconds"]["median"] > 0
     assert 10 < found["cold_start"]["peak_memory_mb"] < 1_000
     assert (found["threads"], found["backend"]) == (2, "onnx")
@@ -121,6 +130,13 @@ def test_the_command(command: Callable, exported: Path, tmp_path: Path) -> None:
     for title in ("By the number of labels", "bare encoder", "One text at a time", "Cold start"):
         assert title in shown
     assert np.isclose(found["labels"][0]["times_of_fewest"]["median"], 1)
+
+
+def test_too_many_labels_are_refused_before_anything_is_measured(exported: Path) -> None:
+    doing: list[str] = []
+    with pytest.raises(OnomaError, match="got 99999999"):
+        measure_speed(load(exported), ["a text"], SpeedSettings([1, 99_999_999], on_progress=doing.append))
+    assert not doing
 
 
 @pytest.mark.parametrize("option", ["--label-counts", "--text-lengths", "--batch-sizes"])

@@ -54,7 +54,8 @@ def test_two_processes_reach_the_f1_of_one_with_the_same_global_batch(
     assert ended.stderr.count("step 20 of 60") == 1
     alone, together = f1_of(tmp_path / "alone"), f1_of(tmp_path / "together")
     assert alone > 60
-    assert together > alone - 5
+    # The order of sentences differs: with the seeds 0, 1 and 2, `together` was 5.7 above, and 0.9 and 1.7 below.
+    assert together > alone - 3
 
 
 def instances(rank: int | None) -> tuple[torch.Tensor, torch.Tensor]:

@@ -1,11 +1,13 @@
 """How fast a model is on this machine, and how much of that is the encoder: what `onoma bench speed` measures.
 
 All that is compared (numbers of labels, the encoder alone) is run in turns, one after the other, so that other work on
-the machine slows all of it down alike. Ratios are medians over the ratios of each turn.
+the machine slows all of it down alike. Ratios are medians over the ratios of each turn. The time of the processor, in
+all threads, is measured beside the time on the clock: other work changes it less.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import random
@@ -19,14 +21,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from itertools import product
 from pathlib import Path
-from statistics import median
+from statistics import median, stdev
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from onoma.data import Inventory
 from onoma.errors import OnomaError
-from onoma.evaluation.throughput import Rate
 from onoma.extractor import Extractor
 from onoma.inputs.batches import Batch, bucket_by_length
 from onoma.inputs.packing import PackedTexts, WindowedTexts
@@ -45,8 +46,12 @@ USUAL_LABELS = 10
 """Labels that are asked for where their number is not what is varied."""
 COLD_STARTS = 3
 
-_LATENCIES = 100  # single texts whose times percentiles are taken from
-_WORDS_PER_LENGTH = 4_000  # of the texts of one length, if there are several
+P99_CALLS = 100
+"""Calls that the percentile 99 of latency needs; of fewer there are the median and the maximum."""
+
+_CALLS = 200  # of short texts and small batches
+_WORDS_PER_LENGTH = 10_000  # of the texts of one length, if there are several
+_TEXTS_PER_BATCH_SIZE = 6_400  # in the calls with one batch size
 _RUN = """
 import sys
 from onoma.cli import main
@@ -55,6 +60,14 @@ try:
     main()
 finally:
     print(peak_memory(), file=sys.stderr)
+"""
+_EXTRACT = """
+import json, sys
+from onoma.extractor import load
+from onoma.processors import peak_memory
+settings, texts, labels = json.load(sys.stdin)
+load(**settings).extract(texts, labels)
+print(peak_memory(), file=sys.stderr)
 """
 _KINDS = (
     *("person", "city", "company", "river", "drug", "disease", "gene", "film", "song", "book", "ship", "award", "law"),
@@ -184,10 +197,11 @@ def measure_speed(ner: Extractor, texts: Sequence[str], settings: SpeedSettings 
     settings = settings or SpeedSettings()
     if not any(len(segment(text)) for text in texts):
         raise OnomaError("speed is measured on texts with words, but there are none")
-    ner.extract(texts[0], next(iter(questions_for(ner, texts, [1]).values())))  # loads the model
+    questions = questions_for(ner, texts, settings.label_counts)  # an error before anything is measured
+    ner.extract(texts[0], next(iter(questions.values())))  # loads the model
     lengths = _by_length(ner, texts, settings)  # first, because the other parts would count as memory, too
     return {
-        **_by_labels(ner, texts, settings),
+        **_by_labels(ner, texts, questions, settings),
         "text_lengths": lengths,
         "batch_sizes": _by_batch_size(ner, texts, settings),
         "cold_start": _cold_start(ner, settings),
@@ -211,9 +225,10 @@ def describe_machine(ner: Extractor, model: LoadedModel) -> dict[str, Any]:
     }
 
 
-def _by_labels(ner: Extractor, texts: Sequence[str], settings: SpeedSettings) -> dict[str, Any]:
-    """Rates and latencies by the number of labels, beside the bare encoder."""
-    questions = questions_for(ner, texts, settings.label_counts)
+def _by_labels(
+    ner: Extractor, texts: Sequence[str], questions: Mapping[int, list[str]], settings: SpeedSettings
+) -> dict[str, Any]:
+    """Rates, latencies and memory by the number of labels, beside the bare encoder."""
     words = sum(len(segment(text)) for text in texts)
     with tempfile.TemporaryDirectory() as folder:
         encode, missing = _bare_encoder_or_reason(ner, texts, Path(folder))
@@ -222,8 +237,10 @@ def _by_labels(ner: Extractor, texts: Sequence[str], settings: SpeedSettings) ->
         taken = take_turns(work, settings.turns, lambda name: settings.on_progress(_described(name)))
     rows = []
     for count, labels in questions.items():
-        settings.on_progress(f"latency with {count:,} labels")
-        row = {"labels": count, **_rates(taken[count], len(texts), words), **_latency(ner, texts, labels)}
+        settings.on_progress(f"latency and memory with {count:,} labels")
+        row = {"labels": count, **_rates(taken[count], len(texts), words)}
+        row["latency_ms"] = _latency(ner, random.Random(0).choices(texts, k=_CALLS), labels)
+        row["peak_memory_mb"] = _memory_of_extraction(ner, texts, labels)
         row["times_of_fewest"] = ratio(taken[count], taken[min(questions)])
         if encode is not None:
             row["share_of_encoder"] = ratio(taken["encoder"], taken[count])
@@ -231,6 +248,7 @@ def _by_labels(ner: Extractor, texts: Sequence[str], settings: SpeedSettings) ->
     return {
         "sentences": len(texts),
         "words": words,
+        "turns": settings.turns,
         "labels": rows,
         "bare_encoder": None if encode is None else _rates(taken["encoder"], len(texts), words),
         "bare_encoder_missing": missing,
@@ -248,31 +266,43 @@ def _described(name: object) -> str:
 
 
 def _rates(turns: Sequence[Turn], sentences: int, words: int) -> dict[str, Any]:
-    walls = [one.wall for one in turns]
-    rates = {"sentences_per_second": sentences, "words_per_second": words}
-    return {name: _spread([units / wall for wall in walls]) for name, units in rates.items()}
+    """Units per second, and milliseconds of the processor per text."""
+    return {
+        "sentences_per_second": summarise([sentences / one.wall for one in turns]),
+        "words_per_second": summarise([words / one.wall for one in turns]),
+        "cpu_ms_per_sentence": summarise([1e3 * one.cpu / sentences for one in turns]),
+    }
 
 
-def _spread(values: Sequence[float]) -> dict[str, float]:
-    rate = Rate(median(values), min(values), max(values))
-    return {"median": rate.median, "low": rate.low, "high": rate.high}
+def summarise(values: Sequence[float]) -> dict[str, Any]:
+    """Median, lowest, highest and standard deviation of the turns; of a single turn, there is no deviation."""
+    deviation = stdev(values) if len(values) > 1 else None
+    return {"median": median(values), "low": min(values), "high": max(values), "deviation": deviation}
 
 
-def ratio(turns: Sequence[Turn], others: Sequence[Turn]) -> dict[str, float]:
+def ratio(turns: Sequence[Turn], others: Sequence[Turn]) -> dict[str, Any]:
     """How many times as long one takes as the other: over the turns, and by the time of the processor alone."""
-    found = _spread([one.wall / other.wall for one, other in zip(turns, others, strict=True)])
-    return found | {"cpu": median(one.cpu / max(other.cpu, 1e-9) for one, other in zip(turns, others, strict=True))}
+    pairs = list(zip(turns, others, strict=True))
+    cpu = summarise([one.cpu / max(other.cpu, 1e-9) for one, other in pairs])
+    return {**summarise([one.wall / other.wall for one, other in pairs]), "cpu": cpu}
 
 
-def _latency(ner: Extractor, texts: Sequence[str], labels: Sequence[str]) -> dict[str, Any]:
-    """Milliseconds of single texts."""
-    chosen = random.Random(0).choices(texts, k=_LATENCIES)
-    ner.extract(chosen[0], labels)
-    return {"latency_ms": _percentiles([_timed(partial(ner.extract, text, labels)).wall for text in chosen])}
+def _latency(ner: Extractor, calls: Iterable[str | Sequence[str]], labels: Sequence[str]) -> dict[str, Any]:
+    """Milliseconds of calls with one text or one batch each."""
+    return _percentiles([_timed(partial(ner.extract, texts, labels)).wall for texts in calls])
 
 
-def _percentiles(seconds: Sequence[float]) -> dict[str, float]:
-    return {name: 1e3 * float(np.percentile(seconds, percent)) for name, percent in (("p50", 50), ("p99", 99))}
+def _percentiles(seconds: Sequence[float]) -> dict[str, Any]:
+    """The number of calls, median and maximum in milliseconds; of enough calls the percentile 99 as well."""
+    found = {"calls": len(seconds), "p50": 1e3 * median(seconds), "max": 1e3 * max(seconds)}
+    return found | ({"p99": 1e3 * float(np.percentile(seconds, 99))} if len(seconds) >= P99_CALLS else {})
+
+
+def _memory_of_extraction(ner: Extractor, texts: Sequence[str], labels: Sequence[str]) -> float | None:
+    """The peak memory of a new process that extracts from all texts."""
+    runtime = ner.model_for(texts[0]).runtime
+    settings = {"name_or_folder": None if ner.folder == EMBEDDED else str(ner.folder), "backend": runtime.backend}
+    return _peak_memory_of(_EXTRACT, given=json.dumps([settings | {"threads": runtime.workers}, texts, labels]))
 
 
 def _by_length(ner: Extractor, texts: Sequence[str], settings: SpeedSettings) -> list[dict[str, Any]]:
@@ -281,15 +311,15 @@ def _by_length(ner: Extractor, texts: Sequence[str], settings: SpeedSettings) ->
     rows = []
     for words in sorted(set(settings.text_lengths)):
         settings.on_progress(f"texts of {words:,} words")
-        count = max(1, min(_LATENCIES, _WORDS_PER_LENGTH // words))
+        count = max(1, min(_CALLS, _WORDS_PER_LENGTH // words))
         chosen = [text_of_length(texts, words, seed) for seed in range(count)]
-        seconds = [_timed(partial(ner.extract, text, labels)).wall for text in chosen]
+        turns = [_timed(partial(ner.extract, text, labels)) for text in chosen]
         rows.append(
             {
                 "words": words,
-                "texts": count,
-                "words_per_second": words * count / sum(seconds),
-                "latency_ms": _percentiles(seconds),
+                "words_per_second": words * count / sum(one.wall for one in turns),
+                "cpu_us_per_word": 1e6 * sum(one.cpu for one in turns) / (words * count),
+                "latency_ms": _percentiles([one.wall for one in turns]),
                 "peak_memory_mb": peak_memory(),
             }
         )
@@ -303,7 +333,14 @@ def _by_batch_size(ner: Extractor, texts: Sequence[str], settings: SpeedSettings
         size: partial(ner.extract, texts, labels, batch_size=size) for size in sorted(set(settings.batch_sizes))
     }
     taken = take_turns(work, settings.turns, lambda size: settings.on_progress(f"batches of {size}"))
-    return [{"batch_size": size, **_rates(turns, len(texts), words)} for size, turns in taken.items()]
+    rows = []
+    for size, turns in taken.items():
+        settings.on_progress(f"latency of batches of {size}")
+        draw, calls = random.Random(0), max(1, min(_CALLS, _TEXTS_PER_BATCH_SIZE // size))
+        batches = (draw.choices(texts, k=size) for _ in range(calls))
+        latency = _percentiles([_timed(partial(ner.extract, one, labels, batch_size=size)).wall for one in batches])
+        rows.append({"batch_size": size, **_rates(turns, len(texts), words), "latency_ms": latency})
+    return rows
 
 
 def _cold_start(ner: Extractor, settings: SpeedSettings) -> dict[str, Any]:
@@ -316,17 +353,18 @@ def _cold_start(ner: Extractor, settings: SpeedSettings) -> dict[str, Any]:
     for _ in range(COLD_STARTS):
         settings.on_progress("cold start")
         started = time.perf_counter()
-        memory.append(_peak_memory_of(arguments))
+        memory.append(_peak_memory_of(_RUN, *arguments))
         seconds.append(time.perf_counter() - started)
-    return {"seconds": _spread(seconds), "peak_memory_mb": None if None in memory else max(filter(None, memory))}
+    return {"seconds": summarise(seconds), "peak_memory_mb": None if None in memory else max(filter(None, memory))}
 
 
-def _peak_memory_of(arguments: Sequence[str]) -> float | None:
-    """Run `onoma` in a new process; its peak memory."""
-    ended = subprocess.run([sys.executable, "-c", _RUN, *arguments], capture_output=True, text=True, encoding="utf-8")
+def _peak_memory_of(program: str, *arguments: str, given: str = "") -> float | None:
+    """Run a program in a new process; its peak memory, which is the last line that it prints to stderr."""
+    command = [sys.executable, "-c", program, *arguments]
+    ended = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", input=given)
     *messages, peak = ended.stderr.splitlines() or [""]
     if ended.returncode:
-        raise OnomaError(f"the model cannot be run in a new process: {' '.join(messages):.500}")
+        raise OnomaError(f"the model cannot be run in a new process: {' '.join([*messages, peak])[-500:]}")
     return None if peak == "None" else float(peak)
 
 

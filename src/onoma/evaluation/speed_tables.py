@@ -8,12 +8,15 @@ from typing import Any
 from rich.console import Group
 from rich.table import Table
 
+LATENCY = ("calls", "p50 ms", "p99 ms", "max ms")
+
 
 def render_speed(found: Mapping[str, Any]) -> Group:
     """Figures of `measure_speed` as tables."""
     parts: list[Any] = [
         f"{found['model']} ({found['encoder']}), {found['backend']}, {found['threads']} threads of "
-        f"{found['processors']} processors; {found['sentences']:,} texts, {found['words']:,} words",
+        f"{found['processors']} processors; {found['sentences']:,} texts, {found['words']:,} words, "
+        f"{found['turns']} turns",
         _labels_table(found),
     ]
     if found["bare_encoder"] is None:
@@ -31,35 +34,36 @@ def render_speed(found: Mapping[str, Any]) -> Group:
 
 
 def _labels_table(found: Mapping[str, Any]) -> Table:
-    columns = ("labels", "texts/s", "lowest–highest", "words/s", "share", "p50 ms", "p99 ms")
+    columns = ("labels", "texts/s", "lowest–highest", "words/s", "share", *LATENCY, "memory")
     table = _table("By the number of labels; share: of the rate of the bare encoder, which is the limit", *columns)
     for row in found["labels"]:
         share = f"{row['share_of_encoder']['median']:.0%}" if "share_of_encoder" in row else ""
-        table.add_row(
-            f"{row['labels']:,}",
-            *_rate_cells(row),
-            share,
-            *(f"{row['latency_ms'][name]:.1f}" for name in ("p50", "p99")),
-        )
+        memory = _megabytes(row["peak_memory_mb"])
+        table.add_row(f"{row['labels']:,}", *_rate_cells(row), share, *_latency_cells(row), memory)
     if found["bare_encoder"] is not None:
-        table.add_row("bare encoder", *_rate_cells(found["bare_encoder"]), "100%", "", "")
+        table.add_row("bare encoder", *_rate_cells(found["bare_encoder"]), "100%")
     return table
 
 
 def _lengths_table(found: Mapping[str, Any]) -> Table:
-    table = _table("One text at a time, by its length", "words", "words/s", "p50 ms", "p99 ms", "peak memory")
+    table = _table("One text at a time, by its length", "words", "words/s", *LATENCY, "peak memory")
     for row in found["text_lengths"]:
-        latency = (f"{row['latency_ms'][name]:,.1f}" for name in ("p50", "p99"))
         memory = _megabytes(row["peak_memory_mb"])
-        table.add_row(f"{row['words']:,}", f"{row['words_per_second']:,.0f}", *latency, memory)
+        table.add_row(f"{row['words']:,}", f"{row['words_per_second']:,.0f}", *_latency_cells(row), memory)
     return table
 
 
 def _batches_table(found: Mapping[str, Any]) -> Table:
-    table = _table("By batch size", "batch size", "texts/s", "lowest–highest", "words/s")
+    table = _table("By batch size", "batch size", "texts/s", "lowest–highest", "words/s", *LATENCY)
     for row in found["batch_sizes"]:
-        table.add_row(f"{row['batch_size']:,}", *_rate_cells(row))
+        table.add_row(f"{row['batch_size']:,}", *_rate_cells(row), *_latency_cells(row))
     return table
+
+
+def _latency_cells(row: Mapping[str, Any]) -> tuple[str, ...]:
+    latency = row["latency_ms"]
+    times = (f"{latency[name]:,.1f}" if name in latency else "" for name in ("p50", "p99", "max"))
+    return f"{latency['calls']}", *times
 
 
 def _rate_cells(row: Mapping[str, Any]) -> tuple[str, str, str]:
