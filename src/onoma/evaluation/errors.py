@@ -64,9 +64,9 @@ class MentionError:
         end = self.start + len(self.context)
         inner = (edge for span in (*spans, *others) for edge in span if self.start < edge < end)
         for first, last in pairwise(sorted({self.start, end, *inner})):
-            inside = [low <= first and last <= high for low, high in spans]
+            in_gold, in_predicted = (low <= first and last <= high for low, high in spans)
             in_other = any(low <= first and last <= high for low, high in others)
-            yield Segment(self.context[first - self.start : last - self.start], *inside, in_other=in_other)
+            yield Segment(self.context[first - self.start : last - self.start], in_gold, in_predicted, in_other)
 
 
 def find_errors(
