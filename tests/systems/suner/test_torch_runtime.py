@@ -138,8 +138,7 @@ def proposed(found: Proposals) -> dict[Any, float]:
     return dict(zip(zip(*(column.tolist() for column in found[:4]), strict=True), found.score.tolist(), strict=True))
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("markers", [True, False])
+@pytest.mark.parametrize(("form", "markers"), [*((form, True) for form in FORMS), ("two-stage", False)])
 def test_vectors_of_spans_are_those_that_are_compared_with_types(
     tokenizer: WordTokenizer, batch: Batch, form: str, markers: bool
 ) -> None:
@@ -148,7 +147,7 @@ def test_vectors_of_spans_are_those_that_are_compared_with_types(
     spans = np.unique(np.stack(found[:3], axis=1), axis=0)
     vectors = runtime.span_vectors(batch, *spans.T)
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-5)
-    scale = runtime.config.scale * float(runtime.model.log_scale.exp())
+    scale = runtime.config.scale * runtime.model.log_scale.exp().item()
     scores = proposed(found)
     for span, vector in zip(spans.tolist(), vectors, strict=True):
         first, second = (np.log(score) - np.log1p(-score) for score in (scores[*span, 0], scores[*span, 1]))
