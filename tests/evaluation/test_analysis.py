@@ -22,10 +22,7 @@ OTHER = relabel(SMALL, {one.name: EntityType(f"{one.name} 2") for one in SMALL.t
 @pytest.fixture
 def closed(ner: Extractor, monkeypatch: pytest.MonkeyPatch) -> Extractor:
     """A model that knows persons and cities only."""
-    known = frozenset({"person", "city"})
-    monkeypatch.setattr(
-        type(ner), "unknown_types", lambda self, types: [one.name for one in types if one.name not in known]
-    )
+    monkeypatch.setattr(type(ner.runtime), "labels", frozenset({"person", "city"}))
     return ner
 
 
@@ -80,6 +77,8 @@ def test_a_model_with_closed_types_is_asked_for_those_that_it_knows(
         found = study({"closed": closed}, [SMALL, OTHER])
     ((analysis,),) = found.analyses
     assert analysis.unknown == ["band"]
+    with pytest.raises(OnomaError, match="does not know the type band"):
+        closed.extract("Tom", ["band"])
     bands = analysis.report.strict.types["band"]
     assert (bands.predicted, bands.recall) == (0, 0.0)
     assert analysis.report.strict.types["city"].recall == 1.0

@@ -41,6 +41,7 @@ def render_report(study: Study) -> str:
         training = _training(study)
     page: str = template.render(
         models=study.models,
+        corpora=[row[0].source.name for row in study.analyses],
         summary=summary,
         chapters=chapters,
         training=training,

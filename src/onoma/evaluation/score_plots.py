@@ -55,7 +55,7 @@ def draw_calibration(models: Mapping[str, Calibration]) -> Any:
         low, high = zip(*(one.interval() for one in found.bins), strict=True)
         colour = COLOURS[number % len(COLOURS)]
         if len(models) == 1:
-            axes.vlines(score, low, high, color=colour, linewidth=1.2, alpha=0.6)
+            axes.vlines(score, low, high, color=colour, linewidth=1.2)
         marker, dashes = MARKERS[number % len(MARKERS)], DASHES[number % len(DASHES)]
         axes.plot(
             score,
@@ -191,7 +191,7 @@ def draw_projection(projection: Projection) -> Any:
             facecolors=colour if filled else "none",
             edgecolors=PAPER if filled else colour,
             linewidths=0.5 if filled else 1.0,
-            alpha=0.85,
+            alpha=0.95,
             label=shorten(name),
             zorder=2 if number < most else 1,  # types with a colour of their own are in front
         )
