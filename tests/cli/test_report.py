@@ -68,6 +68,7 @@ def test_splits_have_different_names_and_the_page_says_where_it_comes_from(
         (("{model}", "{corpus}", "--against", "{model}/"), "is named twice"),
         (("{model}", "{corpus}", "{corpus}/test.jsonl"), "is given twice"),
         (("{model}", "{corpus}", "-o", "{corpus}"), "this is a folder"),
+        (("{model}", "{corpus}", "--overlap", "foo"), "'--overlap': 'foo' is not one of flat, nested, any"),
     ],
 )
 def test_mistakes_are_named(
