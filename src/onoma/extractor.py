@@ -190,6 +190,11 @@ class Extractor:
         known = [model.get().runtime.labels for model in self._models]
         return frozenset().union(*(own for own in known if own is not None)) if None not in known else None
 
+    def unknown_types(self, labels: Labels) -> list[str]:
+        """The names of labels that the model cannot be asked for; of several models, those that any of them cannot."""
+        types = parse_labels(labels)
+        return sorted({name for model in self._models for name in model.get().unknown_types(types)})
+
     def single(self, action: str) -> LoadedModel:
         """The model, for actions that take one model at a time."""
         if len(self._models) > 1:

@@ -96,6 +96,14 @@ class LoadedModel:
         key = tuple(types), given, examples, self.runtime.config
         return self.latest.get(key, lambda: self._prepare(types, threshold, examples))
 
+    def unknown_types(self, types: Sequence[EntityType]) -> list[str]:
+        """The names of types that the model cannot be asked for, because it knows a closed set of labels."""
+        known = self.runtime.labels
+        if known is None:
+            return []
+        translated = zip(types, self.translator.translate(types), strict=True)
+        return [asked.name for asked, own in translated if own.name not in known]
+
     def _prepare(
         self, types: Sequence[EntityType], threshold: Threshold | None, examples: Sequence[Sequence[MarkedText]]
     ) -> Question:

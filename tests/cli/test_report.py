@@ -34,7 +34,7 @@ def test_a_report_of_two_models_on_two_corpora(
     assert f"written to {output}" in outcome.out
     page = output.read_text("utf-8")
     assert "compared with embedded" in page
-    for name in ("Corpus tunes", "Corpus other", "the training data have"):
+    for name in ("Corpus tunes", "Corpus other", "in the training data"):
         assert name in page
 
 
@@ -45,13 +45,30 @@ def test_the_same_for_programs(command: Callable[..., Any], corpus: Path, tiny_m
     assert {"calibration", "thresholds", "distributions", "confusion", "intervals", "errors"} <= analysis.keys()
 
 
+def test_splits_have_different_names_and_the_page_says_where_it_comes_from(
+    command: Callable[..., Any], corpus: Path, tiny_model: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "report.html"
+    sources = f"{corpus}:train", f"{corpus}:test"
+    outcome = command("report", tiny_model, *sources, "-o", output, "--limit", 4, "--threshold", 0.6)
+    assert outcome.code == 0
+    page = output.read_text("utf-8")
+    for words in ("Corpus tunes:train", "Corpus tunes:test", "About this report", *sources, "Command: onoma "):
+        assert words in page
+    assert "threshold used" in page
+    assert "threshold of the model" not in page
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("nosuchmodel", "{corpus}"), "there is no model folder 'nosuchmodel'"),
         (("{model}", "nosuchcorpus"), "there is no such file or folder"),
         (("{model}", "{corpus}", "--against", "{model}"), "is named twice"),
+        (("{model}", "{corpus}", "--against", "{model}/"), "is named twice"),
+        (("{model}", "{corpus}", "{corpus}/test.jsonl"), "is given twice"),
         (("{model}", "{corpus}", "-o", "{corpus}"), "this is a folder"),
+        (("{model}", "{corpus}", "--overlap", "foo"), "'--overlap': 'foo' is not one of flat, nested, any"),
     ],
 )
 def test_mistakes_are_named(

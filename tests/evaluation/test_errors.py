@@ -22,11 +22,22 @@ def test_an_error_has_both_mentions_their_context_and_the_score() -> None:
     assert error.predicted is not None
     assert error.predicted.score == 0.75
     assert [tuple(part) for part in error.segments()] == [
-        ("Tom flew to ", False, False),
-        ("New ", True, False),
-        ("York", True, True),
-        (" with Ann.", False, False),
+        ("Tom flew to ", False, False, False),
+        ("New ", True, False, False),
+        ("York", True, True, False),
+        (" with Ann.", False, False, False),
     ]
+
+
+def test_other_mentions_of_the_context_and_the_id_of_the_document_are_known() -> None:
+    spans = [(0, 3, "person"), (12, 20, "city"), (26, 29, "person")]
+    corpus = Corpus("tiny", [Document.from_spans(TEXT, spans, id="news-7")])
+    predicted = [[Entity(0, 3, "Tom", "person"), Entity(12, 20, "New York", "city")]]
+    (error,) = find_errors(Comparison.between(corpus, predicted), predicted)
+    assert (error.kind, error.id) == ("missed", "news-7")
+    assert [one.text for one in error.others] == ["Tom", "New York"]
+    assert [part.text for part in error.segments() if part.in_other] == ["Tom", "New York"]
+    assert [part.text for part in error.segments() if part.in_gold] == ["Ann"]
 
 
 def test_a_long_text_is_cut_around_the_error() -> None:

@@ -27,11 +27,23 @@ def test_loss_and_dev_scores_of_a_run(tmp_path: Path) -> None:
 
 def test_stages_are_in_the_order_in_which_they_were_trained(tmp_path: Path) -> None:
     for place, name in enumerate(("detection", "classification")):
-        write_lines(tmp_path / f"curve-{name}.jsonl", {"loss": 1.0, "step": 1})
+        write_lines(tmp_path / f"curve-{name}.jsonl", *({"loss": 1.0, "step": step} for step in range(3)))
         os.utime(tmp_path / f"curve-{name}.jsonl", (place, place))
     found = read_history(tmp_path / "model")
     assert found is not None
     assert [one.stage for one in found.stages] == ["detection", "classification"]
+
+
+def test_two_points_of_the_loss_are_no_curve_and_the_check_has_dev_scores(tmp_path: Path) -> None:
+    losses = [{"loss": 2.0, "step": 5}, {"loss": 1.0, "step": 10}]
+    write_lines(tmp_path / "curve.jsonl", *losses)
+    assert read_history(tmp_path / "model") is None
+    write_lines(tmp_path / "check" / "curve.jsonl", *losses, {"eval_f1": 40.0, "step": 10})
+    found = read_history(tmp_path / "onnx")
+    assert found is not None
+    (stage,) = found.stages
+    assert stage.stage == "check: training"
+    assert stage.lines["dev F1"] == ((10, 40.0),)
 
 
 def test_few_shot_results_above_the_run(tmp_path: Path) -> None:

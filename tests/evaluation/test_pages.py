@@ -69,12 +69,13 @@ def test_a_page_has_all_sections_and_needs_no_other_file(page: Page) -> None:
         "Thresholds",
         "Scores of mentions and other spans",
         "Vectors of mentions",
+        "About this report",
     ):
         assert title in page.headings
     assert "Training" not in page.headings  # the model does not belong to a run
     assert page.addresses == []
     assert page.tags.count("svg") >= 8
-    assert "By whether the training data have the string with that label" in page.text
+    assert "By whether the mention and its type are in the training data" in page.text
 
 
 def test_ids_are_unique(page: Page) -> None:
@@ -100,25 +101,43 @@ def test_texts_and_labels_are_not_read_as_html(ner: Extractor) -> None:
 def test_several_models_are_compared_with_the_first(ner: Extractor, small: Corpus) -> None:
     strict = [analyse(ner, small, name, threshold=value) for name, value in (("usual", None), ("strict", 0.999))]
     compared = Study([strict])
-    (difference,) = compared.differences()[0]
+    own, difference = compared.differences()[0]
+    assert own is None
     assert difference is not None
     assert difference.f1.value < 0
     found = Page(render_report(compared))
-    assert "F1 minus first model" in found.text
+    assert "F1 minus usual" in found.text
     assert "compared with strict" in found.text
     assert "F1 of strict" in found.text
 
 
-def test_corpora_without_anything_to_show_say_so(ner: Extractor) -> None:
-    empty = [
-        Corpus("none", []),
-        Corpus("plain", [Document("It rains .")]),
-        Corpus("asked", [Document("It .")], (EntityType("city"),)),
-    ]
-    found = Page(render_report(study({"tiny": ner}, empty)))
-    assert found.text.count("Neither the gold nor the predictions have mentions.") == 2
-    assert "The corpus has no documents." in found.text
-    assert "svg" not in found.tags
+@pytest.mark.parametrize(
+    "empty", [Corpus("none", []), Corpus("asked", [Document("It .")], (EntityType("city"),))], ids=["none", "asked"]
+)
+def test_corpora_without_gold_mentions_are_refused(ner: Extractor, small: Corpus, empty: Corpus) -> None:
+    with pytest.raises(OnomaError, match="has no"):
+        study({"tiny": ner}, [small, empty])
+
+
+def test_one_document_has_no_interval(ner: Extractor, small: Corpus) -> None:
+    one = Corpus("one", small.documents[:1], small.types)
+    found = Page(render_report(study({"a": ner, "b": ner}, [one])))
+    assert "A corpus of one document cannot be resampled" in found.text
+    assert "100.00 – 100.00" not in found.text
+
+
+def test_errors_of_all_models_are_shown_with_the_models_that_find_the_mention(ner: Extractor, small: Corpus) -> None:
+    rows = [analyse(ner, small, name, threshold=value) for name, value in (("usual", None), ("strict", 0.999))]
+    page = render_report(Study([rows]))
+    assert 'data-model="strict"' in page
+    assert "found by usual" in page
+
+
+def test_a_long_table_of_types_is_folded(ner: Extractor) -> None:
+    text = "Tom flew to Paris ."
+    documents = [Document.from_spans(text, [(0, 3, f"type {number}")]) for number in range(30)]
+    page = render_report(study({"tiny": ner}, [Corpus("many", documents)]))
+    assert "<summary>All 30 types</summary>" in page
 
 
 def test_a_corpus_without_errors(ner: Extractor) -> None:

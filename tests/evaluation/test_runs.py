@@ -112,7 +112,7 @@ def test_predictions_for_other_documents_are_refused(tmp_path: Path) -> None:
 
 
 def test_models_have_short_names_that_tell_them_apart(tiny_model: Path, tmp_path: Path) -> None:
-    copies = [shutil.copytree(tiny_model, tmp_path / name) for name in ("a/model", "b/model", "c/drugs", "d/drugs")]
+    copies = [shutil.copytree(tiny_model, tmp_path / name) for name in ("a/model", "b/onnx", "c/drugs", "d/drugs")]
     assert list(load_models([*map(str, copies), "embedded"])) == ["a", "b", str(copies[2]), str(copies[3]), "embedded"]
     with pytest.raises(OnomaError, match="named twice"):
         load_models(["embedded", "embedded"])

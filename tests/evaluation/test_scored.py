@@ -13,6 +13,7 @@ from onoma.evaluation.scored import (
     CALIBRATED_FROM,
     THRESHOLDS,
     ScoredSpans,
+    ThresholdCurve,
     calibration,
     score_distributions,
     score_spans,
@@ -84,12 +85,30 @@ def test_threshold_curves_fall_in_recall_and_mark_the_threshold_of_the_model(
 ) -> None:
     curves = threshold_curves(tiny_spans[1])
     assert curves is not None
-    assert curves.micro.own == pytest.approx(ner.config.threshold, abs=1e-4)
+    assert curves.micro.used == pytest.approx((ner.config.threshold,), abs=1e-4)
     assert set(curves.types) == {"band", "city", "person"}
     predicted = [one.predicted for one in curves.micro.scores]
     assert predicted == sorted(predicted, reverse=True)
     best = max(one.f1 for one in curves.micro.scores)
+    assert curves.micro.best is not None
     assert curves.micro.scores[THRESHOLDS.index(curves.micro.best)].f1 == best
+
+
+def test_the_best_threshold_is_the_middle_one_or_none() -> None:
+    good, bad = Scores.one_to_one(2, 2, 2), Scores.one_to_one(2, 2, 1)
+    plateau = [good if 0.2 <= value <= 0.4 else bad for value in THRESHOLDS]
+    assert ThresholdCurve(tuple(plateau), ()).best == 0.3
+    assert ThresholdCurve(tuple(Scores.one_to_one(2, 1, 0) for _ in THRESHOLDS), ()).best is None
+
+
+def test_all_thresholds_of_a_folder_of_several_models_are_kept() -> None:
+    spans, _ = score_spans(onoma.load(), MIXED)
+    curves = threshold_curves(spans)
+    assert curves is not None
+    assert curves.micro.used == curves.types["city"].used
+    given = threshold_curves(score_spans(onoma.load(), MIXED, threshold=0.6)[0])
+    assert given is not None
+    assert given.micro.used == (0.6,)
 
 
 def test_distributions_have_all_gold_mentions(tiny_spans: tuple[Corpus, ScoredSpans]) -> None:

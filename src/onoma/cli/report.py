@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -26,9 +28,11 @@ from onoma.cli.shared import (
 def report(
     model: Annotated[str, typer.Argument(help="Model: a folder, a hub name, or `embedded`.")],
     corpora: Annotated[
-        list[str], typer.Argument(metavar="CORPUS...", help="Corpora: files, folders of splits, or FOLDER:SPLIT.")
+        list[str], typer.Argument(metavar="CORPUS", help="Corpora: files, folders of splits, or FOLDER:SPLIT.")
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="HTML file to write.")] = Path("report.html"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="HTML file to write; its folder is created.")] = Path(
+        "report.html"
+    ),
     against: Annotated[
         list[str] | None, typer.Option(metavar="MODEL", help="Another model to compare with; may be repeated.")
     ] = None,
@@ -39,7 +43,7 @@ def report(
     limit: Limit = None,
     threshold: Threshold = None,
     overlap: OverlapOfCorpus = None,
-    errors: Annotated[int, typer.Option(min=0, help="Examples of errors of a corpus.")] = 300,
+    errors: Annotated[int, typer.Option(min=0, help="Examples of errors of each model on a corpus.")] = 300,
     backend: BackendName = "auto",
     device: Device = None,
     batch_size: BatchSize = 64,
@@ -49,15 +53,16 @@ def report(
     from onoma.evaluation.analysis import study
     from onoma.evaluation.pages import render_report, require_report
     from onoma.evaluation.runs import load_models, open_corpus
+    from onoma.evaluation.sources import as_sources, open_source
     from onoma.files import atomic_write
     from onoma.labels.parsing import parse_threshold
 
     require_report()
     thresholds = parse_threshold(threshold)
-    gold = [open_corpus(one, split, names=names, language=language, limit=limit) for one in corpora]
+    gold = as_sources([open_source(one, split, names=names, language=language, limit=limit) for one in corpora])
     seen = open_corpus(training, usual=("train",), names=names, language=language) if training else None
     models = load_models([model, *(against or ())], backend, device)
-    with atomic_write(output) as file, progress_bar(len(models) * sum(map(len, gold))) as update:
+    with atomic_write(output) as file, progress_bar(len(models) * sum(len(one.corpus) for one in gold)) as update:
         found = study(
             models,
             gold,
@@ -67,6 +72,7 @@ def report(
             batch_size=batch_size,
             errors=errors,
             on_progress=update,
+            command=shlex.join(["onoma", *sys.argv[1:]]),
         )
         file.write(render_report(found))
     if as_json:

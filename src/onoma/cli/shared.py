@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
 
@@ -37,7 +37,23 @@ BackendName = Annotated[Literal["auto", "onnx", "torch"], typer.Option(help="Wha
 Device = Annotated[str | None, typer.Option(help="Device for torch, such as cpu or cuda.")]
 BatchSize = Annotated[int, typer.Option(min=1, help="Windows that the model reads at once.")]
 Overlap = Literal["flat", "nested", "any"]
-OverlapOfCorpus = Annotated[Overlap | None, typer.Option(help="By default nested if the corpus is, else flat.")]
+
+
+def _overlap(value: str) -> str:
+    """Typer's own message for a wrong choice quotes another library."""
+    if value not in get_args(Overlap):
+        raise typer.BadParameter(f"{value!r} is not one of {', '.join(get_args(Overlap))}")
+    return value
+
+
+OverlapOfCorpus = Annotated[
+    Overlap | None,
+    typer.Option(
+        parser=_overlap,
+        metavar=f"<{'|'.join(get_args(Overlap))}>",
+        help="By default nested if the corpus is, else flat.",
+    ),
+]
 Limit = Annotated[int | None, typer.Option(min=1, help="Read only the first N documents.")]
 Threshold = Annotated[
     str | None, typer.Option(help='Score to reach: 0.4, precise, balanced, complete, or "drug=0.4, person=precise".')

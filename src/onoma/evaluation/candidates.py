@@ -212,8 +212,13 @@ def best_breadth_weight(candidates: Sequence[Candidates], grid: Sequence[float])
 def _best_threshold(candidates: Sequence[Candidates], grid: Sequence[float], beta: float = 1.0) -> tuple[float, float]:
     """A threshold and its mean F_β."""
     means = [float(np.mean([one.scores(value).f_beta(beta) for one in candidates])) for value in grid]
-    best = [value for value, mean in zip(grid, means, strict=True) if mean == max(means)]
-    return float(best[len(best) // 2]), max(means)
+    return middle_of_best(grid, means), max(means)
+
+
+def middle_of_best(grid: Sequence[float], scores: Sequence[float]) -> float:
+    """The threshold of a grid with the best score; of equally good ones, the one in the middle."""
+    best = [value for value, score in zip(grid, scores, strict=True) if score == max(scores)]
+    return float(best[len(best) // 2])
 
 
 def best_presets(candidates: Sequence[Candidates], grid: Sequence[float], balanced: float) -> dict[str, float]:

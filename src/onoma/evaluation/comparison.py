@@ -60,6 +60,10 @@ class Comparison:
     correct: Booleans
     left_out: int
 
+    def __repr__(self) -> str:
+        counts = f"gold: {len(self.gold):,}, predicted: {len(self.predicted):,}, correct: {int(self.correct.sum()):,}"
+        return f"Comparison({self.corpus.name!r}, {len(self.corpus):,} documents, {counts})"
+
     @classmethod
     def between(cls, corpus: Corpus, predicted: Sequence[Sequence[Entity]]) -> Comparison:
         """Compare predictions, one sequence of entities per document, with the gold mentions of a corpus."""

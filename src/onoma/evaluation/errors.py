@@ -19,18 +19,20 @@ _LONGEST_WORD = 20  # characters by which a context may be shorter
 
 
 class Segment(NamedTuple):
-    """A part of a text that belongs to the gold mention, to the prediction, to both, or to neither."""
+    """A part of a text that belongs to the gold mention, to the prediction, to both, to another mention, or to none."""
 
     text: str
     in_gold: bool
     in_predicted: bool
+    in_other: bool
 
 
 @dataclass(frozen=True, slots=True)
 class MentionError:
     """An error of one of the `ERROR_KINDS`; documents are counted from 1.
 
-    `context` starts at the offset `start` of the document, and is cut short at its end if `is_cut`.
+    `context` starts at the offset `start` of the document, and is cut short at its end if `is_cut`. `others` are the
+    other gold mentions and predictions in it, and `id` is the identifier of the document, if it has one.
     """
 
     kind: str
@@ -40,6 +42,8 @@ class MentionError:
     is_cut: bool
     gold: Entity | None
     predicted: Entity | None
+    others: tuple[Entity, ...] = ()
+    id: str | int | None = None
 
     @property
     def label(self) -> str:
@@ -47,14 +51,22 @@ class MentionError:
         mention = self.gold or self.predicted
         return mention.label if mention else ""
 
+    @property
+    def position(self) -> int:
+        """Where it is in its document."""
+        mention = self.gold or self.predicted
+        return mention.start if mention else 0
+
     def segments(self) -> Iterator[Segment]:
         """The context in parts, to highlight both mentions."""
         spans = [(one.start, one.end) if one else (0, 0) for one in (self.gold, self.predicted)]
+        others = [(one.start, one.end) for one in self.others]
         end = self.start + len(self.context)
-        edges = sorted({self.start, end, *(edge for span in spans for edge in span if self.start < edge < end)})
-        for first, last in pairwise(edges):
-            inside = [low <= first and last <= high for low, high in spans]
-            yield Segment(self.context[first - self.start : last - self.start], *inside)
+        inner = (edge for span in (*spans, *others) for edge in span if self.start < edge < end)
+        for first, last in pairwise(sorted({self.start, end, *inner})):
+            in_gold, in_predicted = (low <= first and last <= high for low, high in spans)
+            in_other = any(low <= first and last <= high for low, high in others)
+            yield Segment(self.context[first - self.start : last - self.start], in_gold, in_predicted, in_other)
 
 
 def find_errors(
@@ -76,10 +88,7 @@ def find_errors(
         _describe(comparison, predicted, names[kinds[row]], int(pairs.gold[row]), int(pairs.predicted[row]))
         for row in rows.tolist()
     ]
-    return sorted(found, key=lambda one: (one.document, (one.gold or one.predicted or _NOWHERE).start, one.kind))
-
-
-_NOWHERE = Entity(0, 1, " ", "nothing")
+    return sorted(found, key=lambda one: (one.document, one.position, one.kind))
 
 
 def _take_turns(groups: np.ndarray[tuple[int], np.dtype[np.int64]], limit: int, seed: int) -> list[int]:
@@ -109,7 +118,14 @@ def _describe(
     shown = [one for one in given if one is not None]
     low, high = _context_of(document.text, min(one.start for one in shown), max(one.end for one in shown))
     is_cut = high < len(document.text)
-    return MentionError(kind, number + 1, low, document.text[low:high], is_cut, given[0], given[1])
+    keys = {one.key for one in shown}
+    near = {
+        one.key: one
+        for one in (*document.entities, *predicted[number])
+        if one.start < high and one.end > low and one.key not in keys
+    }
+    others = tuple(sorted(near.values()))
+    return MentionError(kind, number + 1, low, document.text[low:high], is_cut, given[0], given[1], others, document.id)
 
 
 def _context_of(text: str, start: int, end: int) -> tuple[int, int]:

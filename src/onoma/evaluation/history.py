@@ -1,7 +1,8 @@
 """The training run that a model belongs to: loss and dev scores by step, and curves of few-shot runs.
 
-A run folder has the model in `model/`, and beside it `curve.jsonl`, or one `curve-STAGE.jsonl` per stage. A folder of
-few-shot runs has a `results.json` (figure 3 of SUNER).
+A run folder has the model in `model/`, and beside it `curve.jsonl`, or one `curve-STAGE.jsonl` per stage. Fine-tuning
+with few data has a second run in `check/`, which has dev scores. A folder of few-shot runs has a `results.json` (figure
+3 of SUNER).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ MOST_POINTS = 500
 """Points of a line; of more, some are left out evenly."""
 _MEASURES = {"loss": "training loss", "eval_loss": "dev loss", "eval_f1": "dev F1"}
 _RESULTS = "results.json"
+CHECK = "check"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,10 @@ class StageHistory:
 
     stage: str
     lines: Mapping[str, tuple[tuple[float, float], ...]]
+
+    def is_informative(self) -> bool:
+        """Whether there is more to show than a line between two points of the training loss."""
+        return len(self.lines) > 1 or max(map(len, self.lines.values())) > 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +47,14 @@ def read_history(model: Path) -> History | None:
     """The history of the run that a model folder belongs to; None if there is none."""
     run = model if any(model.glob("curve*.jsonl")) else model.resolve().parent
     files = sorted(run.glob("curve*.jsonl"), key=lambda path: (path.stat().st_mtime, path.name))  # as they were trained
-    stages = tuple(filter(None, map(_read_stage, files)))
+    checked = sorted((run / CHECK).glob("curve*.jsonl"))
+    read = [*map(_read_stage, files), *(_read_stage(path, f"{CHECK}: ") for path in checked)]
+    stages = tuple(one for one in read if one is not None and one.is_informative())
     sizes = next((found for folder in (run, *run.parents[:3]) if (found := _read_sizes(folder / _RESULTS))), {})
     return History(stages, sizes) if stages or sizes else None
 
 
-def _read_stage(path: Path) -> StageHistory | None:
+def _read_stage(path: Path, prefix: str = "") -> StageHistory | None:
     lines: dict[str, list[tuple[float, float]]] = {}
     for row in _rows(path):
         for key, name in _MEASURES.items():
@@ -57,7 +65,7 @@ def _read_stage(path: Path) -> StageHistory | None:
         return None
     stage = path.stem.removeprefix("curve").removeprefix("-") or "training"
     return StageHistory(
-        stage, {name: tuple(points[:: len(points) // MOST_POINTS + 1]) for name, points in lines.items()}
+        prefix + stage, {name: tuple(points[:: len(points) // MOST_POINTS + 1]) for name, points in lines.items()}
     )
 
 

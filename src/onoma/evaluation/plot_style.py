@@ -1,8 +1,9 @@
 """The style of all pictures, and pictures as parts of a page (matplotlib, extra `onoma[report]`).
 
 In an SVG for a page, text stays text, so that the fonts of the reader show any script, and colours are variables of the
-page, so that the picture follows its theme. The colours are those of Okabe and Ito, which people with any kind of
-colour vision can tell apart; lines differ in their dashes and points in their markers as well.
+page, so that the picture follows its theme. The colours of both themes (`templates/report.css` has the dark ones) were
+chosen so that any two of them stay apart in protanopia, deuteranopia and tritanopia, and from the page; bars differ in
+their hatches, lines in their dashes and points in their markers as well.
 """
 
 from __future__ import annotations
@@ -18,17 +19,18 @@ from typing import Any
 from onoma.evaluation.curves import SETTINGS, new_figure
 
 INK, SOFT, LINE, PAPER = "#1c2430", "#566070", "#c9d0d8", "#fefefe"
-BLUE, ORANGE, GREEN, PURPLE, SKY, RED, YELLOW = (
-    *("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a90b"),
-)  # Okabe and Ito's, with a darker yellow, which would be too bright on white
-COLOURS = (BLUE, RED, GREEN, PURPLE, ORANGE, SKY, YELLOW)
+BLUE, ORANGE, GREEN, PURPLE, TEAL, RED, YELLOW = (
+    *("#3161ff", "#955f19", "#027059", "#720da1", "#129fb5", "#8e0a25", "#ad8d33"),
+)
+COLOURS = (BLUE, RED, GREEN, PURPLE, ORANGE, TEAL, YELLOW)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx", "----", "||||")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (5, 1.5, 1.5, 1.5)))
 VARIABLES = {INK: "ink", SOFT: "soft", LINE: "line", PAPER: "card"} | {
     colour: f"plot-{name}"
     for name, colour in zip(
-        ("blue", "orange", "green", "purple", "sky", "red", "yellow"),
-        (BLUE, ORANGE, GREEN, PURPLE, SKY, RED, YELLOW),
+        ("blue", "orange", "green", "purple", "teal", "red", "yellow"),
+        (BLUE, ORANGE, GREEN, PURPLE, TEAL, RED, YELLOW),
         strict=True,
     )
 }
@@ -48,6 +50,7 @@ _STYLE: Any = {
     "axes.labelsize": FONT_SIZE,
     "figure.facecolor": "none",
     "font.size": FONT_SIZE,
+    "hatch.linewidth": 0.8,
     "grid.color": LINE,
     "grid.linewidth": 0.6,
     "legend.frameon": False,

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 SHOWN_LABELS = 12
 """Types in the table of confused types; a larger one would not fit a terminal."""
+ORDERED_LABELS = 8
+"""More types than these are ordered by frequency in the table of confused types."""
 NOTHING = "nothing"
 
 
@@ -78,15 +80,14 @@ def _types(report: Report) -> Table:
     table.add_section()
     table.add_row("micro", *score_cells(strict.micro), style="bold")
     table.add_row(f"macro over {strict.macro.types} types", *score_cells(strict.macro))
-    if report.intervals is not None:
-        table.caption = describe_interval(report)
+    table.caption = describe_interval(report)
     return table
 
 
 def describe_interval(report: Report) -> str:
     """The confidence interval of the strict micro F1, in words."""
     if report.intervals is None:
-        return ""
+        return "no confidence interval of micro F1: it takes several documents"
     f1 = report.intervals.f1
     low, high = _percent(f1.low, f1.high)
     return f"{100 * report.intervals.level:.0f}% confidence interval of micro F1: {low} to {high}"
@@ -127,8 +128,8 @@ def filled_slices(report: Report) -> list[tuple[str, str, Mapping[str, Scores | 
         ("Strict, by words of the sentence", "words", slices.sentence_length),
         ("Strict, by gold mentions of the type", "mentions", slices.type_frequency),
         ("Strict, by nesting of the gold mention", "nesting", slices.nesting),
-        ("Strict, by whether the training data have the string with that label", "mention", slices.seen),
-        ("Strict, by how often the training data have the string with that label", "times", slices.frequency),
+        ("Strict, by whether the mention and its type are in the training data", "mention", slices.seen),
+        ("Strict, by how often the mention and its type are in the training data", "times", slices.frequency),
     ]
     filled = [
         (title, first, {name: one for name, one in (rows or {}).items() if one.gold or getattr(one, "predicted", 0)})
@@ -157,11 +158,17 @@ def _confusion(report: Report) -> Table:
 
 
 def most_confused(report: Report, most: int) -> tuple[list[str], int]:
-    """The types with most errors, in the order of the inventory, and the number of those that are left out."""
-    labels = list(report.strict.types)
-    errors = {label: sum(report.error_kinds.types.get(label, {}).values()) for label in labels}
-    chosen = set(sorted(labels, key=lambda label: -errors[label])[:most])
-    return [label for label in labels if label in chosen], len(labels) - len(chosen)
+    """The types with most errors, and the number of those that are left out.
+
+    Few types are in the order of the inventory; of many, the most frequent ones are first.
+    """
+    gold = {label: scores.gold for label, scores in report.strict.types.items()}
+    errors = {label: sum(report.error_kinds.types.get(label, {}).values()) for label in gold}
+    chosen = set(sorted(gold, key=lambda label: -errors[label])[:most])
+    shown = [label for label in gold if label in chosen]
+    if len(shown) > ORDERED_LABELS:
+        shown.sort(key=lambda label: -gold[label])
+    return shown, len(gold) - len(shown)
 
 
 def _error_kinds(report: Report) -> Table:
@@ -199,7 +206,7 @@ def _marked(error: MentionError) -> RenderableType:
     from rich.text import Text
 
     line, before = Text("…" * (error.start > 0), overflow="fold"), (False, False)
-    for text, *inside in [*error.segments(), ("", False, False)]:
+    for text, *inside, _ in [*error.segments(), ("", False, False, False)]:
         changed = [was != now for was, now in zip(before, inside, strict=True)]
         closed = "".join(
             mark for mark, change, was in zip("}]", changed[::-1], before[::-1], strict=True) if change and was

@@ -23,7 +23,7 @@ class Report:
     """The scores of one system on one corpus. `strict` is the main measure; the others show where errors are.
 
     `left_out` counts predictions of labels that are unknown in their document; no measure includes them. `intervals`
-    are those of the strict micro scores; None for a corpus without documents.
+    are those of the strict micro scores; None if there are fewer than two documents to resample.
     """
 
     corpus: str
@@ -81,7 +81,7 @@ def evaluate_comparison(comparison: Comparison, *, training: Corpus | None = Non
         slices(comparison, training),
         semeval(comparison),
         surface(comparison),
-        bootstrap(comparison) if len(corpus) else None,
+        bootstrap(comparison) if len(corpus) > 1 else None,
         confusion(pairs),
         error_kinds(pairs),
     )

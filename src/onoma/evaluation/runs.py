@@ -89,9 +89,27 @@ def evaluate(
     >>> onoma.evaluate("runs/drugs", "data/drugs").strict.micro.f1  # doctest: +SKIP
     0.87
     """
-    extractor = model if isinstance(model, Extractor) else load(model)
+    extractor = as_extractor(model)
     corpus = corpus if isinstance(corpus, Corpus) else open_corpus(corpus)
     return run(extractor, corpus, threshold=threshold, overlap=overlap, batch_size=batch_size).report
+
+
+def as_extractor(model: Extractor | AnyPath) -> Extractor:
+    """A model, which may be given by folder, hub name, or as "embedded"."""
+    if isinstance(model, Extractor):
+        return model
+    if not isinstance(model, (str, os.PathLike)):
+        raise OnomaError(f"a model must be an Extractor or a path, got {type(model).__name__}. Fix: onoma.load(...)")
+    return load(None if str(model) == EMBEDDED_NAME else model)
+
+
+def require_mentions(corpus: Corpus) -> None:
+    """Raise an error if there are no gold mentions to compare predictions with."""
+    fix = "Fix: give documents with gold mentions; to extract without them, use onoma extract."
+    if not len(corpus):
+        raise OnomaError(f"corpus {corpus.name!r} has no documents. {fix}")
+    if not any(document.entities for document in corpus):
+        raise OnomaError(f"corpus {corpus.name!r} has no gold mentions. {fix}")
 
 
 def run(
@@ -109,6 +127,8 @@ def run(
 
     With `training`, there are scores by occurrence in these data; `errors` is the number of examples of errors.
     """
+    if not len(corpus) or not corpus.types:  # with types, precision can be measured without gold mentions
+        require_mentions(corpus)
     overlap = overlap or usual_overlap(corpus)
     start, before = time.perf_counter(), model.counts()
     predicted = []
@@ -157,13 +177,18 @@ def open_corpus(
         language: the language of natural names or of the inventory.
         limit: the maximum number of documents.
     """
-    splits = find_splits(source)
-    if split is None and len(splits) > 1:
-        split = next((name for name in usual if name in splits), None)
+    split = choose_split(find_splits(source), split, usual)
     corpus = load_corpus(source, split, natural_names=names == "natural", language=language)
     if names == "inventory":
         corpus = Inventory.load().unify(corpus, language="zh" if language == "zh" else "en")
     return corpus if limit is None else Corpus(corpus.name, tuple(islice(corpus, limit)), corpus.types)
+
+
+def choose_split(splits: Mapping[str, Path], split: str | None, usual: Sequence[str] = ("test",)) -> str | None:
+    """The split that was named, or the first of the usual ones; None if there is no choice, or none of them."""
+    if split is None and len(splits) > 1:
+        return next((name for name in usual if name in splits), None)
+    return split
 
 
 def open_examples(
@@ -181,9 +206,10 @@ def open_examples(
 
 def load_models(names: Sequence[str], backend: Backend = "auto", device: str | None = None) -> dict[str, Extractor]:
     """Load models, given by folder, hub name, or as "embedded", by short names that tell them apart."""
-    repeated = next((name for place, name in enumerate(names) if name in names[:place]), None)
-    if repeated is not None:
-        raise OnomaError(f"the model {repeated} is named twice. Fix: name each model once.")
+    places = [Path(name).resolve() if Path(name).exists() else Path(name) for name in names]
+    same = next((name for place, name in enumerate(names) if places[place] in places[:place]), None)
+    if same is not None:
+        raise OnomaError(f"the model {same} is named twice. Fix: name each model once.")
     short = [_short_name(name) for name in names]
     shown = [own if short.count(own) == 1 else name for name, own in zip(names, short, strict=True)]
     return {
@@ -193,12 +219,12 @@ def load_models(names: Sequence[str], backend: Backend = "auto", device: str | N
 
 
 def _short_name(name: str) -> str:
-    """The name of a model folder; that of its run if the folder is the `model` of a run."""
+    """The name of a model folder; that of its run if the folder is the `model` of a run, or its `onnx`."""
     path = Path(name)
     if not path.exists():
         return name
     path = path.resolve()
-    return path.parent.name if path.name == "model" else path.name
+    return path.parent.name if path.name in ("model", "onnx") else path.name
 
 
 def score_file(

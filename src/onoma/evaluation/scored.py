@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from onoma.candidates import Candidate, TextCandidates
 from onoma.decoding.decode import preferred_rows
 from onoma.decoding.overlap import Overlap, resolve_overlaps
-from onoma.entities import Corpus, Entity
-from onoma.evaluation.candidates import usual_overlap
+from onoma.entities import Corpus, Entity, EntityType
+from onoma.evaluation.candidates import middle_of_best, usual_overlap
 from onoma.evaluation.columns import Booleans, Integers
 from onoma.evaluation.scores import Scores, ratio
 from onoma.extractor import Extractor
@@ -57,7 +57,7 @@ class ScoredSpans:
     known: Booleans
     gold: Integers
     distribution: Integers  # (labels, 2, bins)
-    thresholds: Mapping[str, float]  # those of the model
+    thresholds: Mapping[str, tuple[float, ...]]  # those used: one per model that read documents
     overlap: Overlap
 
     def has_scores(self) -> bool:
@@ -86,6 +86,7 @@ def score_spans(
     model: Extractor,
     corpus: Corpus,
     *,
+    types: Sequence[EntityType] | None = None,
     threshold: Threshold | None = None,
     overlap: Overlap | None = None,
     batch_size: int = 64,
@@ -93,17 +94,19 @@ def score_spans(
 ) -> tuple[ScoredSpans, list[list[Entity]]]:
     """Run a model on a corpus: its spans with their scores, and the entities that it reports.
 
-    Memory is bounded: of spans with scores below `KEPT_FLOOR`, only the distribution is kept.
+    `types` are those to ask for, by default all types of the corpus. Memory is bounded: of spans with scores below
+    `KEPT_FLOOR`, only the distribution is kept.
     """
     model = model.with_style(corpus.name) if corpus.name in model.styles else model
     overlap = overlap or usual_overlap(corpus)
+    asked = corpus.types if types is None else types
     collector, predicted = _Collector(corpus), list[list[Entity]]()
     for first in range(0, len(corpus), _DOCUMENTS_AT_ONCE):
         texts = [one.text for one in corpus.documents[first : first + _DOCUMENTS_AT_ONCE]]
         found = [TextCandidates() for _ in texts]
-        if corpus.types:
+        if asked:
             found = model.candidates(
-                texts, corpus.types, floor=FLOOR, threshold=threshold, overlap=overlap, batch_size=batch_size
+                texts, asked, floor=FLOOR, threshold=threshold, overlap=overlap, batch_size=batch_size
             )
         for one in found:
             collector.add(len(predicted), one.candidates, one.thresholds)
@@ -117,7 +120,7 @@ class _Collector:
 
     def __init__(self, corpus: Corpus) -> None:
         self.corpus, self.places = corpus, {label: place for place, label in enumerate(corpus.labels)}
-        self.offset, self.thresholds = 0, dict[str, list[float]]()
+        self.offset, self.thresholds = 0, dict[str, set[float]]()
         self.parts = list[NDArray[np.float64]]()
         self.distribution = np.zeros((len(self.places), 2, len(LOGITS) - 1), np.int64)
 
@@ -134,7 +137,7 @@ class _Collector:
         self._count(table)
         self.parts.append(table[table[:, 3] >= KEPT_FLOOR])
         for label, value in thresholds.items():
-            self.thresholds.setdefault(label, []).append(value)
+            self.thresholds.setdefault(label, set()).add(round(value, 4))
         self.offset += len(document.text)
 
     def _count(self, table: NDArray[np.float64]) -> None:
@@ -161,7 +164,7 @@ class _Collector:
             known=known > 0,
             gold=np.bincount(np.array(gold, np.int64), minlength=len(self.places)),
             distribution=self.distribution,
-            thresholds={label: round(float(np.median(values)), 4) for label, values in self.thresholds.items()},
+            thresholds={label: tuple(sorted(values)) for label, values in self.thresholds.items()},
             overlap=overlap,
         )
 
@@ -210,14 +213,20 @@ def calibration(spans: ScoredSpans) -> Calibration | None:
 
 @dataclass(frozen=True, slots=True)
 class ThresholdCurve:
-    """Strict scores of a type at each of the `THRESHOLDS`, the model's own threshold, and the best one for F1."""
+    """Strict scores of a type at each of the `THRESHOLDS`, the thresholds that were used, and the best one for F1.
+
+    A folder of several models may use several thresholds, in documents that different models read. `used` is empty for
+    all types together if their thresholds differ.
+    """
 
     scores: tuple[Scores, ...]
-    own: float | None
+    used: tuple[float, ...]
 
     @property
-    def best(self) -> float:
-        return max(zip(THRESHOLDS, self.scores, strict=True), key=lambda one: one[1].f1)[0]
+    def best(self) -> float | None:
+        """The best threshold, the middle one of equally good ones; None if no threshold finds a mention."""
+        values = [one.f1 for one in self.scores]
+        return middle_of_best(THRESHOLDS, values) if max(values) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,12 +242,12 @@ def threshold_curves(spans: ScoredSpans) -> ThresholdCurves | None:
     if not spans.has_scores():
         return None
     each = [spans.type_scores(value) for value in THRESHOLDS]
-    own = spans.thresholds
-    common = next(iter(own.values())) if len(set(own.values())) == 1 else None
+    used = spans.thresholds
+    common = next(iter(used.values())) if len(set(used.values())) == 1 else ()
     with_gold = [label for label, count in zip(spans.labels, spans.gold.tolist(), strict=True) if count]
     return ThresholdCurves(
         ThresholdCurve(tuple(Scores.total(one.values()) for one in each), common),
-        {label: ThresholdCurve(tuple(one[label] for one in each), own.get(label)) for label in with_gold},
+        {label: ThresholdCurve(tuple(one[label] for one in each), used.get(label, ())) for label in with_gold},
     )
 
 
@@ -253,7 +262,7 @@ class ScoreDistribution:
     entity: tuple[int, ...]
     other: tuple[int, ...]
     unseen: int
-    threshold: float | None
+    used: tuple[float, ...]  # thresholds
 
 
 def score_distributions(spans: ScoredSpans) -> dict[str, ScoreDistribution] | None:
@@ -265,6 +274,6 @@ def score_distributions(spans: ScoredSpans) -> dict[str, ScoreDistribution] | No
         other, entity = spans.distribution[place].tolist()
         if spans.gold[place]:
             unseen = int(spans.gold[place]) - sum(entity)
-            own = spans.thresholds.get(spans.labels[place])
-            found[spans.labels[place]] = ScoreDistribution(tuple(entity), tuple(other), unseen, own)
+            used = spans.thresholds.get(spans.labels[place], ())
+            found[spans.labels[place]] = ScoreDistribution(tuple(entity), tuple(other), unseen, used)
     return found

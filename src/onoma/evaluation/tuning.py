@@ -11,7 +11,7 @@ import numpy as np
 from onoma.decoding.overlap import Overlap
 from onoma.entities import Corpus
 from onoma.errors import OnomaError
-from onoma.evaluation.candidates import Candidates, EvaluationSet, best_presets, best_threshold
+from onoma.evaluation.candidates import Candidates, EvaluationSet, best_presets, best_threshold, middle_of_best
 from onoma.evaluation.render import score_cells
 from onoma.evaluation.scores import Scores
 from onoma.extractor import Extractor
@@ -137,6 +137,5 @@ def tune_types(candidates: Candidates, start: Thresholds, grid: Sequence[float] 
             columns = (candidates.gold, predicted + elsewhere[0], correct + elsewhere[1])
             scores.append(Scores.one_to_one(*(int(column.sum()) for column in columns)).f1)
         if max(scores) > scores[0]:
-            values = [value for value, score in zip(grid, scores[1:], strict=True) if score == max(scores)]
-            best[kind] = values[len(values) // 2]  # the middle one of equally good values
+            best[kind] = middle_of_best(grid, scores[1:])
     return best

@@ -18,6 +18,7 @@ from typing import Any
 
 from onoma.data.corpora import find_splits, load_corpus, read_info
 from onoma.errors import DataError
+from onoma.evaluation.history import CHECK
 from onoma.evaluation.runs import DEV_SPLITS
 from onoma.models.config import CONFIG_FILE
 from onoma.models.export import export
@@ -27,7 +28,7 @@ from onoma.training.corpora import load_part
 from onoma.training.recipe import EMBEDDED_MODEL, Recipe, load_recipe
 from onoma.training.run import METRICS, train
 
-CHECK, ONNX = "check", "onnx"
+ONNX = "onnx"
 MAX_DEV = 100  # documents: more would take longer than training
 FEWEST_DOCUMENTS = 5
 MOST_CHECKED = 400  # of more documents, a tenth is held out, and there is no second run

@@ -138,6 +138,22 @@ def proposed(found: Proposals) -> dict[Any, float]:
     return dict(zip(zip(*(column.tolist() for column in found[:4]), strict=True), found.score.tolist(), strict=True))
 
 
+@pytest.mark.parametrize(("form", "markers"), [*((form, True) for form in FORMS), ("two-stage", False)])
+def test_vectors_of_spans_are_those_that_are_compared_with_types(
+    tokenizer: WordTokenizer, batch: Batch, form: str, markers: bool
+) -> None:
+    runtime, rows = make_runtime(tokenizer, form=form, markers=markers, detection_threshold=0.01), type_rows()
+    found = runtime.propose(batch, rows, 0.0)
+    spans = np.unique(np.stack(found[:3], axis=1), axis=0)
+    vectors = runtime.span_vectors(batch, *spans.T)
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-5)
+    scale = runtime.config.scale * runtime.model.log_scale.exp().item()
+    scores = proposed(found)
+    for span, vector in zip(spans.tolist(), vectors, strict=True):
+        first, second = (np.log(score) - np.log1p(-score) for score in (scores[*span, 0], scores[*span, 1]))
+        assert first - second == pytest.approx(scale * vector @ (rows[0] - rows[1]), abs=2e-3)
+
+
 # --- candidates
 
 

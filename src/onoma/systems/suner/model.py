@@ -339,11 +339,18 @@ class Suner(nn.Module):
         self, states: Tensor, marks: Marks, types: Tensor, prepared: BiaffineVectors | None = None
     ) -> tuple[Tensor, Tensor]:
         """Equation 12: cos(r_i, e_k) / τ (candidates, types), and the threshold for it (candidates,)."""
+        return self._similarities((prepared or self.span_vectors)(*self.span_states(states, marks)), types)
+
+    def span_states(self, states: Tensor, marks: Marks) -> tuple[Tensor, Tensor]:
+        """The two states (candidates, hidden) that the vector of each candidate is computed from."""
         window, opening, closing, first, last = marks
         begin, end = states[window, first], states[window, last]
-        if not self.options.markers:
-            return self._similarities((prepared or self.span_vectors)(begin, end), types)
-        return self.match_markers(states[window, opening], states[window, closing], begin, end, types, prepared)
+        if not self.options.markers or self.options.form == "one-stage":
+            return begin, end
+        return self._marker_states(states[window, opening], states[window, closing], begin, end)
+
+    def _marker_states(self, opening: Tensor, closing: Tensor, first: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
+        return (opening + first, closing + last) if self.options.spans == "both" else (opening, closing)
 
     def match_markers(
         self,
@@ -355,9 +362,8 @@ class Suner(nn.Module):
         prepared: BiaffineVectors | None = None,
     ) -> tuple[Tensor, Tensor]:
         """The same from the states of markers and of the first and last tokens of spans (candidates, hidden)."""
-        if self.options.spans == "both":
-            opening, closing = opening + first, closing + last
-        return self._similarities((prepared or self.span_vectors)(opening, closing), types)
+        pair = self._marker_states(opening, closing, first, last)
+        return self._similarities((prepared or self.span_vectors)(*pair), types)
 
     def match_all(
         self, states: Tensor, first: Tensor, last: Tensor, words: Tensor, types: Tensor

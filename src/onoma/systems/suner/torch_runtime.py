@@ -28,7 +28,7 @@ from onoma.systems.blocks.torch_runtime import TorchRuntime
 from onoma.systems.suner.candidates import Detected, choose_candidates, detection_logit, known_prefix, proposals
 from onoma.systems.suner.inference import SunerInference, best_spans
 from onoma.systems.suner.marking import Candidates, Integers, mark, pack_markers, pair_numbers
-from onoma.systems.suner.model import Suner
+from onoma.systems.suner.model import Marks, Suner
 from onoma.systems.suner.single_pass import MAX_SPANS, Budget, SinglePass, read_result
 
 _TYPES_AT_ONCE = 256
@@ -226,6 +226,26 @@ class TorchSuner(TorchRuntime):
                 fetched = self.fetch(*match(*self.copy(arrays), types.rows))
         (margin,) = fetched()
         return np.asarray(margin[: len(spans.window), : len(types.query)])
+
+    @torch.inference_mode()
+    def span_vectors(self, batch: Batch, window: Integers, first: Integers, last: Integers) -> NDArray[np.float32]:
+        """r of some spans of a batch, sorted by window, as unit vectors, which is what is compared with types."""
+        self.eval()
+        options, spans = self.model.options, Candidates(window, first, last)
+        if options.form != "two-stage":  # whose classifier never reads the prefix
+            batch = batch.with_prefix(self.prefix)
+        tokens = spans.tokens(batch)
+        with self.autocast():
+            if options.markers and options.form != "one-stage":
+                marked = mark(batch, spans, tied=options.tied_positions, numbers=pair_numbers(spans, options))
+                ids, positions, roles = self.copy((marked.ids, marked.positions, marked.roles))
+                states = self.model.marked_states(ids, positions, roles)
+                places = self.copy((window, marked.opening, marked.closing, *tokens))
+            else:
+                states = self.model.encode_text(*self.copy((batch.ids, batch.mask)))
+                places = self.copy((window, *tokens, *tokens))  # there are no markers
+            vectors = self.model.span_vectors(*self.model.span_states(states, Marks(*places)))
+        return np.asarray(F.normalize(vectors.float(), dim=-1).cpu().numpy(), np.float32)
 
     def _match_markers(
         self, model: SunerInference, batch: Batch, spans: Candidates, texts: EncodedTexts, types: Tensor
