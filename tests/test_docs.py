@@ -197,8 +197,10 @@ def test_readme_is_short() -> None:
     [
         "embedded/zero-shot/average-of-seven/gte-small/f1",
         "embedded/zero-shot/average-of-four/bert-zh-3-layers/f1",
-        "embedded/other-corpora/gum/gte-small/f1",
-        "embedded/other-corpora/cmeee/bert-zh-3-layers/f1",
+        "embedded/development/average-en/gte-small/f1",
+        "embedded/development/average-zh/bert-zh-3-layers/f1",
+        "uie-nano/development/average-zh/uie-nano-zh/f1",
+        "uie-nano/zero-shot/average-of-four/uie-nano-zh/f1",
         *(
             f"{peer}/speed-beside-peers/crossner/gte-small/{labels}_labels_sentences_per_s"
             for peer in ("embedded", "gliner", "gliner-onnx-int8")
