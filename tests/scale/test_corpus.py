@@ -18,7 +18,9 @@ from pyarrow import parquet
 from onoma import load
 from onoma.errors import DataError, OnomaError
 from onoma.scale import annotate_corpus
+from onoma.scale.attempts import MAX_ATTEMPTS, Attempts
 from onoma.scale.errors import ShardError
+from onoma.scale.storage import open_output
 from onoma.scale.worker import ShardWorker
 from tiny_rows import found, make_rows, read_bytes, read_errors, read_shards, write_lines
 
@@ -191,6 +193,29 @@ def test_a_row_in_which_every_process_ends_is_left_out(
     assert read_errors(folder) == [("a.jsonl", 26)]
     assert [row["id"] for row in read_shards(folder)] == [number for number in range(40) if number != 25]
     assert not (folder / "_attempts").exists()
+
+
+@pytest.mark.slow
+def test_a_group_in_which_every_process_ends_is_annotated_row_by_row(
+    annotate: Annotate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_lines(tmp_path / "a.jsonl", make_rows(40))
+    expected = found(read_shards(annotate(path, "expected")))
+    crash_workers(tmp_path, monkeypatch, "os._exit(3)", when="len(texts) > 1")
+    folder = annotate(path)
+    assert read_errors(folder) == []
+    assert found(read_shards(folder)) == expected
+
+
+def test_a_process_that_dies_between_rows_blames_none_of_them(tmp_path: Path) -> None:
+    folder = open_output(str(tmp_path))
+    for _ in range(MAX_ATTEMPTS):
+        attempts = Attempts(folder, 0)
+        attempts.note(row=7)
+        attempts.note()
+    assert not attempts.is_left_out(7)
+    with pytest.raises(ShardError, match=f"{MAX_ATTEMPTS} processes"):
+        Attempts(folder, 0)
 
 
 def test_a_shard_that_fails_is_named_and_tried_again_by_the_next_run(
