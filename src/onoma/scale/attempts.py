@@ -2,8 +2,8 @@
 
 After some of them, the rows of each group are read one by one before the group is read as a whole, and what is being
 read is noted first. A row in which processes die repeatedly becomes an error of that row; a group in which they die,
-although each of its rows can be read, is annotated row by row. The notes are in a file beside the shards, so any process
-on any machine can make the next attempt.
+although each of its rows can be read, is annotated row by row. The notes are in a file beside the shards, so any
+process on any machine can make the next attempt.
 """
 
 from __future__ import annotations

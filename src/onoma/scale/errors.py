@@ -15,4 +15,5 @@ class ShardError(RuntimeError):
         """An error that names shards with the reasons why they failed."""
         first = sorted(failures.items())[:SHOWN]
         reasons = "; ".join(f"shard {number}: {reason}" for number, reason in first)
-        return cls(f"{len(failures)} shards could not be annotated ({reasons}); run the same command to try them again")
+        count = "1 shard" if len(failures) == 1 else f"{len(failures)} shards"
+        return cls(f"{count} could not be annotated ({reasons}); run the same command to try them again")
