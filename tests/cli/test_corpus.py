@@ -67,6 +67,6 @@ def test_several_labels_of_a_mention_can_be_reported(corpus: Callable[..., Any],
 def test_a_folder_that_cannot_be_written_is_bad_use(corpus: Callable[..., Any], tmp_path: Path) -> None:
     path = write_lines(tmp_path / "a.jsonl", make_rows(2))
     outcome = corpus(path, path / "out", "--labels", "city")
-    assert outcome.code == 2
+    assert outcome.code == 2, outcome.err
     assert "cannot be written" in outcome.err
     assert "Fix: " in outcome.err

@@ -93,9 +93,7 @@ def test_many_files_are_planned_by_the_cluster(
     assert read_bytes(annotate(paths, engine="ray", output_format="parquet")) == expected
 
 
-def test_gpus_that_the_cluster_does_not_have(
-    annotate: Annotate, source: Path, tiny_model: Path, cluster: None
-) -> None:
+def test_gpus_that_the_cluster_does_not_have(annotate: Annotate, source: Path, tiny_model: Path, cluster: None) -> None:
     options: dict[str, Any] = {"engine": "ray", "model": tiny_model, "backend": "torch"}
     for wanted in ({"gpus_per_worker": 1.0}, {"workers": 2, "gpus_per_worker": 0.5}):
         with pytest.raises(OnomaError, match="the Ray cluster has 0 GPUs"):

@@ -60,7 +60,8 @@ def corpus(
         typer.Option("--to", help="Format of the output; by default parquet for Parquet, else jsonl."),
     ] = None,
     rows_per_shard: Annotated[
-        int | None, typer.Option(min=1, help="About how many rows a file of the output has, at least 256; by default 4,096.")
+        int | None,
+        typer.Option(min=1, help="About how many rows a file of the output has, at least 256; by default 4,096."),
     ] = None,
     backend: BackendName = "auto",
     device: Device = None,
@@ -103,9 +104,14 @@ def corpus(
     if as_json:
         print_json(summary.to_dict())
         return
-    print(f"{summary.documents:,} documents with {summary.entities:,} entities written to {summary.output}")
+    documents, entities = _count(summary.documents, "document"), _count(summary.entities, "entity", "entities")
+    print(f"{documents} with {entities} written to {summary.output}")
     if summary.errors:
         print(f"rows that could not be annotated: {summary.errors:,}, see {summary.output}/_errors.jsonl")
+
+
+def _count(number: int, one: str, several: str | None = None) -> str:
+    return f"{number:,} {one if number == 1 else several or one + 's'}"
 
 
 class _PlanProgress:

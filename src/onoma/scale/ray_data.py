@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from onoma.errors import OnomaError
-from onoma.scale.errors import ShardError
+from onoma.scale.errors import ShardError, count_shards
 from onoma.scale.scan import scan_file
 from onoma.scale.service import THREAD_VARIABLES, Answer, describe
 from onoma.scale.storage import require
@@ -103,9 +103,13 @@ class RayEngine:
             left = [number for number in left if number not in reported]
             idle = 0 if reported else idle + 1
             if left and idle == MAX_ROUNDS_WITHOUT_RESULT:
-                raise ShardError(f"Ray could not annotate {len(left)} shards ({_first_line(problem)})") from problem
+                raise ShardError(
+                    f"Ray could not annotate {count_shards(len(left))} ({_first_line(problem)})"
+                ) from problem
             if left and problem is not None:
-                logger.warning("the pipeline is started again with %d shards (%s)", len(left), _first_line(problem))
+                logger.warning(
+                    "the pipeline is started again with %s (%s)", count_shards(len(left)), _first_line(problem)
+                )
         if failures:
             raise ShardError.of(failures)
 
