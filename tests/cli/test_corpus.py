@@ -51,3 +51,22 @@ def test_progress_has_a_rate_and_the_time_that_is_left(
     outcome = corpus(path, tmp_path / "out", "--labels", "city", "--rows-per-shard", 256)
     assert "read 256 documents of 600 (43%), " in outcome.err
     assert " per second, 0 s left" in outcome.err
+    assert "read 600 documents to plan the run, " in outcome.err
+
+
+def test_several_labels_of_a_mention_can_be_reported(corpus: Callable[..., Any], tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "a.jsonl", make_rows(20))
+    asked = ("--labels", "person, city", "--threshold", "0.0001")
+    counts = []
+    for options in ((), ("--several-labels",)):
+        outcome = corpus(path, tmp_path / f"out{len(options)}", *asked, *options, "--json")
+        counts.append(json.loads(outcome.out)["entities"])
+    assert counts[1] > counts[0]
+
+
+def test_a_folder_that_cannot_be_written_is_bad_use(corpus: Callable[..., Any], tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "a.jsonl", make_rows(2))
+    outcome = corpus(path, path / "out", "--labels", "city")
+    assert outcome.code == 2, outcome.err
+    assert "cannot be written" in outcome.err
+    assert "Fix: " in outcome.err

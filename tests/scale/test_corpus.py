@@ -18,7 +18,9 @@ from pyarrow import parquet
 from onoma import load
 from onoma.errors import DataError, OnomaError
 from onoma.scale import annotate_corpus
+from onoma.scale.attempts import MAX_ATTEMPTS, Attempts
 from onoma.scale.errors import ShardError
+from onoma.scale.storage import open_output
 from onoma.scale.worker import ShardWorker
 from tiny_rows import found, make_rows, read_bytes, read_errors, read_shards, write_lines
 
@@ -193,6 +195,29 @@ def test_a_row_in_which_every_process_ends_is_left_out(
     assert not (folder / "_attempts").exists()
 
 
+@pytest.mark.slow
+def test_a_group_in_which_every_process_ends_is_annotated_row_by_row(
+    annotate: Annotate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_lines(tmp_path / "a.jsonl", make_rows(40))
+    expected = found(read_shards(annotate(path, "expected")))
+    crash_workers(tmp_path, monkeypatch, "os._exit(3)", when="len(texts) > 1")
+    folder = annotate(path)
+    assert read_errors(folder) == []
+    assert found(read_shards(folder)) == expected
+
+
+def test_a_process_that_dies_between_rows_blames_none_of_them(tmp_path: Path) -> None:
+    folder = open_output(str(tmp_path))
+    for _ in range(MAX_ATTEMPTS):
+        attempts = Attempts(folder, 0)
+        attempts.note(row=7)
+        attempts.note()
+    assert not attempts.is_left_out(7)
+    with pytest.raises(ShardError, match=f"{MAX_ATTEMPTS} processes"):
+        Attempts(folder, 0)
+
+
 def test_a_shard_that_fails_is_named_and_tried_again_by_the_next_run(
     annotate: Annotate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,7 +234,7 @@ ShardRows.read = changed
 """
     with monkeypatch.context() as changed:
         change_workers(tmp_path, changed, program)
-        with pytest.raises(ShardError, match="shard 1: RuntimeError: no such row"):
+        with pytest.raises(ShardError, match=r"^1 shard could not .*shard 1: RuntimeError: no such row"):
             annotate(path, rows_per_shard=256)
     folder = tmp_path / "annotated"
     assert {one.name for one in folder.glob("part-*")} == {"part-00000.jsonl", "part-00002.jsonl"}
@@ -273,7 +298,7 @@ def test_a_restart_with_other_settings_is_refused(
 ) -> None:
     path = write_lines(tmp_path / "a.jsonl", make_rows(5))
     annotate(path)
-    with pytest.raises(DataError, match=f"other settings.*{named}: .* then, .* now"):
+    with pytest.raises(DataError, match=f"other settings.*{named} was .* and is .*"):
         annotate(path, **change)
 
 
@@ -284,9 +309,175 @@ def test_a_restart_with_a_changed_file_or_version_is_refused(annotate: Annotate,
     manifest.write_text(manifest.read_text("utf-8").replace('"onoma": "', '"onoma": "9.'), encoding="utf-8")
     with pytest.raises(DataError, match="version of onoma"):
         annotate(path)
-    write_lines(path, make_rows(6))
-    with pytest.raises(DataError, match="files"):
-        annotate(path)
+
+
+def test_a_restart_with_other_input_names_the_files(annotate: Annotate, tmp_path: Path) -> None:
+    paths = [write_lines(tmp_path / f"{name}.jsonl", make_rows(5)) for name in "ab"]
+    annotate(paths)
+    content = paths[0].read_text("utf-8")
+    paths[0].write_text(content.replace('"id": 1', '"id": 7'), encoding="utf-8")  # of the same size
+    with pytest.raises(DataError, match=r"a\.jsonl has changed: its content or time"):
+        annotate(paths)
+    with pytest.raises(DataError, match=r"b\.jsonl is missing"):
+        annotate(paths[:1])
+
+
+def test_each_file_is_annotated_once_and_the_output_is_not_input(
+    annotate: Annotate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_lines(tmp_path / "in.jsonl", make_rows(5))
+    (tmp_path / "link.jsonl").symlink_to(path)
+    monkeypatch.chdir(tmp_path)
+    names = ["in.jsonl", "./in.jsonl", path, "*.jsonl", f"file://{path}", f"local://{path}", "link.jsonl", "."]
+    assert len(read_shards(annotate(names))) == 5
+    assert len(read_shards(annotate(names))) == 5  # the output is in the last source
+    with pytest.raises(OnomaError, match="in the output folder"):
+        annotate("annotated/*.jsonl")
+
+
+def test_a_folder_may_hold_other_files(annotate: Annotate, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "README.md").write_text("about this", encoding="utf-8")
+    with pytest.raises(DataError, match=r"README\.md.*not known"):
+        annotate(tmp_path / "in")
+    write_lines(tmp_path / "in" / "a.jsonl", make_rows(5))
+    assert len(read_shards(annotate(tmp_path / "in"))) == 5
+    assert "ignored: README.md" in caplog.text
+    with pytest.raises(DataError, match=r"README\.md.*not known"):
+        annotate([tmp_path / "in", tmp_path / "in" / "README.md"])
+
+
+def test_a_table_with_entities_is_refused_wherever_it_comes(
+    annotate: Annotate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("onoma.scale.corpus._CHECKED_FILES", 1)
+    for name in "abc":
+        values: dict[str, Any] = {"text": ["Tom flew to Rome ."]} | ({"entities": [1]} if name == "c" else {})
+        parquet.write_table(pa.table(values), tmp_path / f"{name}.parquet")
+    for output in ("parquet", "jsonl"):
+        with pytest.raises(DataError, match=r"c\.parquet: there is a column 'entities'"):
+            annotate(f"{tmp_path}/*.parquet", output_format=output)
+    for name, header in (("a", "text"), ("b", "body"), ("c", "text,entities")):
+        (tmp_path / f"{name}.csv").write_text(f"{header}\nTom{',1' * header.count(',')}\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"b\.csv: there is no column 'text'"):
+        annotate(f"{tmp_path}/*.csv")
+    assert not (tmp_path / "annotated").exists()
+
+
+@pytest.mark.parametrize("output", ["parquet", "jsonl"])
+def test_a_late_row_with_entities_is_an_error_of_that_row(annotate: Annotate, tmp_path: Path, output: str) -> None:
+    rows = make_rows(150)
+    rows[120]["entities"] = []
+    folder = annotate(write_lines(tmp_path / "a.jsonl", rows), output_format=output)
+    assert read_errors(folder) == [("a.jsonl", 121)]
+    assert "there is a field 'entities' already" in (folder / "_errors.jsonl").read_text("utf-8")
+    assert [row["id"] for row in read_shards(folder)] == [number for number in range(150) if number != 120]
+
+
+def test_a_file_may_start_with_rows_without_text(annotate: Annotate, tmp_path: Path) -> None:
+    rows: list[Any] = [{"text": None}] * 100
+    folder = annotate(write_lines(tmp_path / "a.jsonl", [*rows, *make_rows(3)]))
+    assert len(read_errors(folder)) == 100
+    assert len(read_shards(folder)) == 3
+
+
+@pytest.mark.parametrize("kind", ["string_view", "large_string", "dictionary"])
+def test_all_types_of_strings_in_parquet(annotate: Annotate, tmp_path: Path, kind: str) -> None:
+    texts = pa.array(["Tom flew to Rome .", None, "Tom flew to Rome ."])
+    types = {"large_string": pa.large_string(), "dictionary": pa.dictionary(pa.int32(), pa.string())}
+    columns = {"text": texts.cast(types.get(kind, pa.string())), "raw": pa.array([b"a", None, b"c"])}
+    if kind == "string_view":
+        columns = {
+            "text": pa.array(texts.to_pylist(), pa.string_view()),
+            "raw": pa.array([b"a", None, b"c"], pa.binary_view()),
+        }
+    parquet.write_table(pa.table(columns), tmp_path / "a.parquet")
+    written = parquet.read_table(annotate(tmp_path / "a.parquet"))
+    assert written.column("raw").to_pylist() == [b"a", b"c"]
+    assert written.schema.field("text").type == columns["text"].type
+    assert read_errors(tmp_path / "annotated") == [("a.parquet", 2)]
+
+
+def test_mixed_columns_are_json_whatever_files_they_come_from(annotate: Annotate, tmp_path: Path) -> None:
+    write_lines(tmp_path / "a.jsonl", [{"text": "Tom", "x": 1}, {"text": "Tom", "x": "1"}])
+    parquet.write_table(pa.table({"text": ["Tom"], "x": ["one"]}), tmp_path / "b.parquet")
+    folder = annotate([tmp_path / "a.jsonl", tmp_path / "b.parquet"], output_format="parquet")
+    assert [json.loads(row["x"]) for row in read_shards(folder)] == [1, "1", "one"]
+    again = annotate(folder, "again", entities_column="more")
+    assert [json.loads(row["x"]) for row in read_shards(again)] == [1, "1", "one"]
+
+
+def test_the_separator_of_a_table_can_be_chosen(annotate: Annotate, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id;text\n1;Tom flew to Rome .\n", encoding="utf-8")
+    with pytest.raises(DataError, match="separated by ';': name the separator with --separator"):
+        annotate(tmp_path / "a.csv")
+    (row,) = read_shards(annotate(tmp_path / "a.csv", separator=";"))
+    assert (row["id"], row["text"]) == ("1", "Tom flew to Rome .")
+    with pytest.raises(DataError, match="--separator"):
+        annotate(tmp_path / "a.csv", separator="|")
+
+
+def test_the_manifest_names_the_threshold_of_each_type(annotate: Annotate, onnx_model: Path, tmp_path: Path) -> None:
+    folder = annotate(write_lines(tmp_path / "a.jsonl", make_rows(2)), threshold={"city": 0.75})
+    manifest = json.loads((folder / "_manifest.json").read_text("utf-8"))
+    assert manifest["thresholds"]["."] == {"city": 0.75, "person": pytest.approx(load(onnx_model).config.threshold)}
+
+
+def test_planning_reports_the_rows_that_it_read(annotate: Annotate, tmp_path: Path) -> None:
+    paths = [write_lines(tmp_path / f"{name}.jsonl", make_rows(1500)) for name in "ab"]
+    steps = list[int]()
+    with pytest.raises(_Stopped):
+        annotate(paths, on_plan=steps.append, on_progress=_stop_after(0))
+    assert steps == sorted(steps)
+    assert {1024, 1500, 2524, 3000} <= set(steps)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"engine": "spark"}, "engine must be one of local, ray"),
+        ({"output_format": "xml"}, "output_format must be one of jsonl, "),
+        ({"input_format": "xml"}, "input_format must be one of jsonl, "),
+        ({"rows_per_shard": 0}, "rows_per_shard must be an integer of at least 1"),
+        ({"workers": -2}, "workers must be an integer of at least 1"),
+        ({"gpus_per_worker": -1.0}, "gpus_per_worker"),
+        ({"separator": ";;"}, "one character"),
+        ({"separator": ";"}, "no file is CSV"),
+        ({"text_column": "body", "input_format": "text"}, "plain text has no column 'body'"),
+        ({"device": "cuda"}, "the onnx backend runs on CPUs only"),
+        ({"engine": "ray", "gpus_per_worker": 1.0}, "the onnx backend runs on CPUs only"),
+    ],
+)
+def test_wrong_options_are_named(annotate: Annotate, tmp_path: Path, options: dict[str, Any], message: str) -> None:
+    path = write_lines(tmp_path / "a.jsonl", make_rows(2))
+    with pytest.raises(OnomaError, match=message):
+        annotate(path, **options)
+    assert not (tmp_path / "annotated").exists()
+
+
+def test_sources_are_paths_or_strings(onnx_model: Path, tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "a.jsonl", make_rows(2))
+    for number, sources in enumerate((path, [path], iter([str(path)]))):
+        summary = annotate_corpus(sources, tmp_path / str(number), ["city"], model=onnx_model, workers=1)
+        assert summary.documents == 2
+    wrong: Any
+    for wrong in ([], 7, [7], b"a.jsonl"):
+        with pytest.raises(OnomaError, match="source"):
+            annotate_corpus(wrong, tmp_path / "out", ["city"], model=onnx_model)
+
+
+def test_a_run_that_is_refused_leaves_nothing_behind(annotate: Annotate, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text('text,id\n"Tom flew to Rome .",1\n', encoding="utf-8")
+    with pytest.raises(_Stopped):
+        annotate(path, on_plan=_stop)
+    assert not (tmp_path / "annotated").exists()
+    with pytest.raises(DataError, match=r"cannot be written .* Fix: "):
+        annotate(path, "a.csv/annotated")
+
+
+def _stop(*arguments: object) -> None:
+    raise _Stopped
 
 
 def test_a_finished_run_with_missing_parts_is_refused(annotate: Annotate, tmp_path: Path) -> None:

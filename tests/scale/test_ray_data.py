@@ -93,11 +93,11 @@ def test_many_files_are_planned_by_the_cluster(
     assert read_bytes(annotate(paths, engine="ray", output_format="parquet")) == expected
 
 
-def test_a_refusal_of_a_worker_is_one_error(annotate: Annotate, source: Path, cluster: None) -> None:
-    with pytest.raises(OnomaError, match="GPUs"):
-        annotate(source, engine="ray", gpus_per_worker=1.0)
-    with pytest.raises(OnomaError, match="GPUs"):
-        annotate(source, engine="ray", workers=2, gpus_per_worker=0.5)
+def test_gpus_that_the_cluster_does_not_have(annotate: Annotate, source: Path, tiny_model: Path, cluster: None) -> None:
+    options: dict[str, Any] = {"engine": "ray", "model": tiny_model, "backend": "torch"}
+    for wanted in ({"gpus_per_worker": 1.0}, {"workers": 2, "gpus_per_worker": 0.5}):
+        with pytest.raises(OnomaError, match="the Ray cluster has 0 GPUs"):
+            annotate(source, **options, **wanted)
 
 
 def test_a_ray_dataset_gets_a_column(onnx_model: Path, cluster: None) -> None:
@@ -160,3 +160,13 @@ def test_actors_and_machines_that_are_lost_lose_and_repeat_nothing(
     assert removed[0] < ROWS
     assert not any((tmp_path / str(number)).exists() for number in range(8))  # all actors ended as they should
     assert read_bytes(folder) == expected
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "localhost:x"])
+def test_a_wrong_address_is_an_error_within_seconds(annotate: Annotate, source: Path, address: str) -> None:
+    ray.shutdown()
+    started = time.monotonic()
+    with pytest.raises(OnomaError, match=f"no Ray cluster at '{address}'.* Fix: "):
+        annotate(source, engine="ray", address=address)
+    assert time.monotonic() - started < 30
+    assert not (source.parent / "annotated").exists()

@@ -140,8 +140,12 @@ def test_parquet_is_read_from_any_row(tmp_path: Path) -> None:
 
 
 def test_files_that_are_something_else_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="PDF"):
-        read(write(tmp_path / "a.txt", b"%PDF-1.7 ..."))
+    with pytest.raises(DataError, match=r"PDF document, not UTF-8 text\. Fix: convert it"):
+        read(write(tmp_path / "a.txt", b"%PDF-1.7 ..."), "text")
+    with pytest.raises(DataError, match="Fix: save it as UTF-8"):
+        read(write(tmp_path / "a.txt", "Tom".encode("utf-16")), "text")
+    with pytest.raises(DataError, match="Fix: remove its NUL bytes"):
+        read(write(tmp_path / "a.txt", b"Tom\0"), "text")
     with pytest.raises(DataError, match="Parquet"):
         read(write(tmp_path / "a.parquet", "text"))
     with pytest.raises(DataError, match="--from"):

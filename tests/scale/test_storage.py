@@ -68,3 +68,25 @@ def test_files_of_the_output_appear_when_they_are_complete(tmp_path: Path, prefi
     folder.remove("inner")
     folder.remove("inner")
     assert folder.names("inner") == set()
+
+
+@pytest.mark.parametrize("url", ["memory://in/a.jsonl", "simplecache::memory://in/a.jsonl"])
+def test_a_storage_that_other_processes_cannot_see_is_refused(url: str) -> None:
+    for opened in (find_files, open_output):
+        with pytest.raises(DataError, match=r"other processes cannot see this storage\. Fix: "):
+            opened(url)  # type: ignore[operator]
+
+
+def test_a_file_without_a_time_is_known_by_its_ends(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyarrow import fs
+
+    class Timeless(fs.FSSpecHandler):  # type: ignore[misc]
+        def _create_file_info(self, path: str, info: dict[str, object]) -> fs.FileInfo:
+            return super()._create_file_info(path, {name: value for name, value in info.items() if name != "mtime"})
+
+    monkeypatch.setattr(fs, "FSSpecHandler", Timeless)
+    versions = [find_files(f"local://{folder}/a.jsonl")[0].version]
+    for content in ("A.jsonl", "a.jsonl"):
+        (folder / "a.jsonl").write_text(content, encoding="utf-8")
+        versions.append(find_files(f"local://{folder}/a.jsonl")[0].version)
+    assert versions[0] == versions[2] != versions[1]

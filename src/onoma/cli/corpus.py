@@ -33,6 +33,9 @@ def corpus(
     model: Model = None,
     threshold: Threshold = None,
     overlap: Annotated[Overlap, typer.Option(help="Whether mentions may contain each other, or cross.")] = "flat",
+    several_labels: Annotated[
+        bool, typer.Option("--several-labels", help="Report all labels of a mention that reach their thresholds.")
+    ] = False,
     engine: Annotated[
         Literal["local", "ray"], typer.Option(help="Processes on this machine, or Ray Data on one or many.")
     ] = "local",
@@ -49,12 +52,16 @@ def corpus(
         Literal["jsonl", "parquet", "csv", "tsv", "text"] | None,
         typer.Option("--from", help="Format of the files; by default as their names say."),
     ] = None,
+    separator: Annotated[
+        str | None, typer.Option(help='What separates the columns of CSV files: ";", tab, ...; by default a comma.')
+    ] = None,
     target_format: Annotated[
         Literal["jsonl", "jsonl.gz", "parquet"] | None,
         typer.Option("--to", help="Format of the output; by default parquet for Parquet, else jsonl."),
     ] = None,
     rows_per_shard: Annotated[
-        int | None, typer.Option(min=1, help="About how many rows a file of the output has; by default some thousand.")
+        int | None,
+        typer.Option(min=1, help="About how many rows a file of the output has, at least 256; by default 4,096."),
     ] = None,
     backend: BackendName = "auto",
     device: Device = None,
@@ -76,6 +83,7 @@ def corpus(
         model=model,
         threshold=parse_threshold(threshold),
         overlap=overlap,
+        several_labels=several_labels,
         batch_size=batch_size,
         backend=backend,
         device=device,
@@ -83,6 +91,7 @@ def corpus(
         text_column=text_column,
         entities_column=entities_column,
         input_format=source_format,
+        separator=separator,
         output_format=target_format,
         rows_per_shard=rows_per_shard,
         engine=engine,
@@ -90,13 +99,31 @@ def corpus(
         address=address,
         gpus_per_worker=gpus_per_worker,
         on_progress=_Progress(),
+        on_plan=_PlanProgress(),
     )
     if as_json:
         print_json(summary.to_dict())
         return
-    print(f"{summary.documents:,} documents with {summary.entities:,} entities written to {summary.output}")
+    documents, entities = _count(summary.documents, "document"), _count(summary.entities, "entity", "entities")
+    print(f"{documents} with {entities} written to {summary.output}")
     if summary.errors:
         print(f"rows that could not be annotated: {summary.errors:,}, see {summary.output}/_errors.jsonl")
+
+
+def _count(number: int, one: str, several: str | None = None) -> str:
+    return f"{number:,} {one if number == 1 else several or one + 's'}"
+
+
+class _PlanProgress:
+    """Progress over the documents that are read to plan the run."""
+
+    def __init__(self) -> None:
+        self.lines: TextProgress | None = None
+
+    def __call__(self, done: int) -> None:
+        if self.lines is None:
+            self.lines = TextProgress(None, "documents to plan the run", before=done)
+        self.lines.update(done)
 
 
 class _Progress:

@@ -25,7 +25,7 @@ SECONDS_BETWEEN_LINES = 10.0
 LabelNames = Annotated[
     list[str] | None,
     typer.Option(
-        "--labels", help='What to look for: "person, city"; may be repeated, and "a, b" in quotes is one label.'
+        "--labels", help='Entity types to extract: "person, city"; may be repeated, and "a, b" in quotes is one label.'
     ),
 ]
 TypesFile = Annotated[Path | None, typer.Option("--types", help="YAML file of types: name: description.")]
@@ -56,7 +56,7 @@ OverlapOfCorpus = Annotated[
 ]
 Limit = Annotated[int | None, typer.Option(min=1, help="Read only the first N documents.")]
 Threshold = Annotated[
-    str | None, typer.Option(help='Score to reach: 0.4, precise, balanced, complete, or "drug=0.4, person=precise".')
+    str | None, typer.Option(help='Minimum score: 0.4, precise, balanced, complete, or "drug=0.4, person=precise".')
 ]
 Names = Annotated[
     Literal["natural", "inventory", "labels"],

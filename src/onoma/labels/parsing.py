@@ -47,7 +47,7 @@ def parse_labels(labels: Labels) -> tuple[EntityType, ...]:
                 "Fix: keep one of them or give them different names"
             )
     if not types:
-        raise OnomaError('no labels are given. Fix: name what to look for, such as ["person", "city"]')
+        raise OnomaError('no labels are given. Fix: name the entity types to extract, such as ["person", "city"]')
     return tuple(types[name] for name in sorted(types))
 
 
@@ -68,7 +68,7 @@ def _check_characters(name: str) -> None:
         fix = "write the label without it"
         raise OnomaError(f"the label {name!a:.80} contains {hidden[0]!a}, which is not a visible character. Fix: {fix}")
     if not name.strip(_JOINERS + string.whitespace):
-        raise OnomaError(f"the label {name!a:.80} has no visible character. Fix: name what to look for in words")
+        raise OnomaError(f"the label {name!a:.80} has no visible character. Fix: name the entity type in words")
 
 
 def check_known(types: Sequence[EntityType], known: frozenset[str] | None) -> None:

@@ -1,7 +1,7 @@
 """Columns of the output in Parquet: their types, found in the input.
 
 Values of one column in JSON lines may have different types, or be objects with ever new keys. Such a column becomes a
-column of strings with JSON in it, marked in the metadata of its field.
+column of strings, each of them a value in JSON. The metadata of its field says so.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ def entity_type() -> pa.DataType:
 class ColumnTypes:
     """Finds the types of the columns of a file while its rows are counted."""
 
-    def __init__(self, reader: RowReader) -> None:
+    def __init__(self, reader: RowReader, entities_column: str) -> None:
+        """Rows that have the column of entities already are left out: they are not written."""
         require("pyarrow", "output in Parquet")
-        self.reader = reader
+        self.reader, self.entities_column = reader, entities_column
         self.types: dict[str, pa.DataType | None] = {}  # None: stored as JSON
         self.waiting: list[dict[str, Any]] = []
 
@@ -49,7 +50,7 @@ class ColumnTypes:
         """The same rows, whose records are taken into account."""
         for row in rows:
             self.reader.parse(row)
-            if row.record is not None and row.error is None:
+            if row.record is not None and row.error is None and self.entities_column not in row.record:
                 self.waiting.append(row.record)
             if len(self.waiting) == _RECORDS_AT_ONCE:
                 self._add_waiting()
@@ -155,9 +156,7 @@ def to_table(records: Sequence[dict[str, Any]], schema: pa.Schema) -> pa.Table:
     for field in schema:
         values = [record.get(field.name) for record in records]
         if is_json(field):
-            values = [
-                one if one is None or isinstance(one, str) else json.dumps(one, ensure_ascii=False) for one in values
-            ]
+            values = [None if one is None else json.dumps(one, ensure_ascii=False) for one in values]
         elif pa.types.is_floating(field.type):
             values = [float(one) if isinstance(one, int) else one for one in values]
         columns.append(pa.array(values, field.type))

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 from onoma.decoding.overlap import Overlap
 from onoma.errors import DataError, OnomaError
 from onoma.labels.parsing import Labels, Threshold, parse_labels
-from onoma.models.folder import open_folder
 from onoma.scale.attempts import ATTEMPTS
 from onoma.scale.local import LocalEngine
 from onoma.scale.manifest import (
@@ -25,11 +25,23 @@ from onoma.scale.manifest import (
     SourceFile,
     current_versions,
     digest_model,
+    effective_thresholds,
 )
-from onoma.scale.rows import detect_format, missing_column
-from onoma.scale.scan import plan_run
+from onoma.scale.options import check_choice, check_device, check_separator, check_workers
+from onoma.scale.rows import FORMATS, SEPARATORS, TEXT, detect_format, is_known
+from onoma.scale.scan import OnPlan, check_table, plan_run
 from onoma.scale.service import Answer
-from onoma.scale.storage import OutputFolder, find_files, is_unfinished, is_url, open_output
+from onoma.scale.storage import (
+    InputFile,
+    OutputFolder,
+    file_key,
+    find_files,
+    is_inside,
+    is_unfinished,
+    is_url,
+    open_output,
+    output_errors,
+)
 from onoma.scale.worker import RECEIPTS, open_model, read_receipt
 from onoma.systems.base import Backend
 
@@ -37,10 +49,13 @@ ERRORS = "_errors.jsonl"
 SUMMARY = "_summary.json"
 LOCK = "_lock"
 EngineName = Literal["local", "ray"]
+Source = str | os.PathLike[str]
 OnProgress = Callable[[int, int], None]
 
 _CHECKED_FILES = 20  # that are tried before anything is written
 _CHECKED_ROWS = 100  # rows of a file in which the column of texts must be found
+
+logger = logging.getLogger("onoma")
 
 
 class Engine(Protocol):
@@ -74,7 +89,7 @@ class Summary:
 
 
 def annotate_corpus(
-    sources: str | Sequence[str],
+    sources: Source | Iterable[Source],
     output: str | os.PathLike[str],
     labels: Labels,
     *,
@@ -89,6 +104,7 @@ def annotate_corpus(
     text_column: str = "text",
     entities_column: str = "entities",
     input_format: str | None = None,
+    separator: str | None = None,
     output_format: OutputFormat | None = None,
     rows_per_shard: int | None = None,
     engine: EngineName = "local",
@@ -96,31 +112,43 @@ def annotate_corpus(
     address: str | None = None,
     gpus_per_worker: float = 0.0,
     on_progress: OnProgress | None = None,
+    on_plan: OnPlan | None = None,
 ) -> Summary:
     """Annotate files into a folder; a run that was interrupted there is continued.
 
     Args:
-        sources: paths, folders, patterns with wildcards, URLs.
+        sources: a path, folder, pattern with wildcards or URL, or several of them.
         output: a new folder, or one in which the same run was started.
         labels, threshold, overlap, several_labels, batch_size: as in `Extractor.extract`.
         model, backend, device, style: as in `onoma.load`.
         input_format: jsonl, csv, tsv, text or parquet; by default as the names of the files say.
+        separator: of the columns of CSV files, such as ";".
         output_format: jsonl, jsonl.gz or parquet; by default parquet if all files are.
-        rows_per_shard: about how many; by default some thousand.
+        rows_per_shard: about how many rows a file of the output has, at least 256; by default 4,096 or more.
         engine: "local" for processes on this machine, "ray" for Ray Data.
         workers: processes or actors; by default one per core.
         address: of a Ray cluster; by default one is started on this machine.
         gpus_per_worker: GPUs that Ray reserves for each actor; a fraction if several share one.
         on_progress: called with the rows that are done and their total.
+        on_plan: called with the rows that were read so far while the run is planned, before any row is annotated.
 
     >>> annotate_corpus("news/*.jsonl.gz", "annotated", ["person", "city"])  # doctest: +SKIP
     """
+    check_choice("engine", engine, get_args(EngineName))
+    check_choice("input_format", input_format, FORMATS.values())
+    check_choice("output_format", output_format, get_args(OutputFormat))
+    check_workers(workers, gpus_per_worker)
+    if rows_per_shard is not None and (not isinstance(rows_per_shard, int) or rows_per_shard < 1):
+        raise OnomaError(f"rows_per_shard must be an integer of at least 1, got {rows_per_shard!r}")
     if engine == "local" and (address or gpus_per_worker):
         raise OnomaError(
             "an address and GPUs per worker need the engine ray. Fix: choose that engine, or leave them out"
         )
     folder = open_output(os.fspath(output))
-    files = _list_files([sources] if isinstance(sources, str) else sources, input_format)
+    files = _list_files(sources, folder.name, input_format, check_separator(separator))
+    if text_column != TEXT and all(file.format == "text" for file in files):
+        fix = "leave out --text-column, or name the format with --from"
+        raise OnomaError(f"plain text has no column {text_column!r}: each line is a text. Fix: {fix}")
     settings = Settings(
         types=parse_labels(labels),
         threshold=threshold,
@@ -137,14 +165,16 @@ def annotate_corpus(
     )
     for file in files[:_CHECKED_FILES]:
         _check_columns(file, settings)
-    digest = digest_model(open_model(settings).folder if not gpus_per_worker else open_folder(settings.model).path)
-    asked = Manifest(settings, files, digest, current_versions(), rows_per_shard)
+    check_device(settings, gpus_per_worker)
+    extractor = open_model(replace(settings, device="cpu") if gpus_per_worker else settings)  # GPUs may be elsewhere
+    digest, thresholds = digest_model(extractor.folder), effective_thresholds(extractor, settings)
+    asked = Manifest(settings, files, digest, current_versions(), rows_per_shard, thresholds)
     with _locked(folder):
         manifest = _read_manifest(folder, asked)
         if SUMMARY not in folder.names():
             with _open_engine(engine, workers, address, gpus_per_worker) as opened:
                 if manifest is None:
-                    manifest = plan_run(asked, opened.scan)
+                    manifest = plan_run(asked, opened.scan, on_plan or (lambda rows: None))
                     manifest.write(folder)
                 _annotate(folder, manifest, opened, on_progress or (lambda done, total: None))
             _finish(folder, manifest)
@@ -166,24 +196,64 @@ def _absolute_model(name: str) -> str:
     return os.path.abspath(name) if os.path.isdir(name) else name
 
 
-def _list_files(sources: Sequence[str], input_format: str | None) -> tuple[SourceFile, ...]:
-    found = {file.name: file for source in sources for file in find_files(source)}
-    absolute = [(name if is_url(name) else os.path.abspath(name), file.bytes) for name, file in found.items()]
-    return tuple(SourceFile(name, size, input_format or detect_format(name)) for name, size in absolute)
+def _list_files(
+    sources: Source | Iterable[Source], output: str, input_format: str | None, separator: str | None
+) -> tuple[SourceFile, ...]:
+    """The files of the input, each once and none of the output."""
+    found: dict[str, InputFile] = {}
+    for source in _parse_sources(sources):
+        for file in _with_known_format(find_files(source), source) if input_format is None else find_files(source):
+            found.setdefault(file_key(file.name), file)
+    own = file_key(output)
+    read = [file for key, file in found.items() if not is_inside(key, own)]
+    if not read:
+        fix = "name the files to annotate, and a folder for the output"
+        raise OnomaError(f"all files of the input are in the output folder {output}. Fix: {fix}")
+    files = [
+        SourceFile(name, size, input_format or detect_format(name), version)
+        for name, size, version in (
+            one._replace(name=one.name if is_url(one.name) else os.path.abspath(one.name)) for one in read
+        )
+    ]
+    if separator is not None and not any(one.format in SEPARATORS for one in files):
+        raise OnomaError("a separator is for CSV, but no file is CSV. Fix: leave out --separator, or choose --from csv")
+    return tuple(replace(one, separator=separator) if one.format in SEPARATORS else one for one in files)
+
+
+def _parse_sources(sources: Source | Iterable[Source]) -> list[str]:
+    listed = (
+        [sources] if isinstance(sources, (str, bytes, os.PathLike)) or not isinstance(sources, Iterable) else sources
+    )
+    parsed = []
+    for source in listed:
+        if not isinstance(source, (str, os.PathLike)) or isinstance(os.fspath(source), bytes):
+            raise OnomaError(f"a source must be a path, a pattern or a URL, got {type(source).__name__}")
+        parsed.append(os.fspath(source))
+    if not parsed:
+        raise OnomaError("no sources are given. Fix: name files, folders, patterns or URLs")
+    return parsed
+
+
+def _with_known_format(files: Sequence[InputFile], source: str) -> Sequence[InputFile]:
+    """The files of a folder or pattern without those that cannot be rows, such as a README.md, if there are others."""
+    known = [file for file in files if file.name == source or is_known(file.name)]
+    if not known or len(known) == len(files):
+        return files
+    ignored = [os.path.basename(file.name) for file in files if file not in known]
+    shown = ", ".join(ignored[:3]) + (", ..." if len(ignored) > 3 else "")
+    logger.warning("files of unknown formats in %s are ignored: %s (--from names a format)", source, shown)
+    return known
 
 
 def _check_columns(file: SourceFile, settings: Settings) -> None:
     """Raise an error for a file whose first rows have no texts, or entities that would be overwritten."""
     reader = file.open(settings.text_column)
     rows = [reader.parse(row) for row in islice(reader.rows(), _CHECKED_ROWS)]
-    names = {*reader.columns, *(name for row in rows for name in row.values())}
-    if settings.entities_column in names:
-        fix = "give another name with --entities-column"
-        raise DataError(f"there is a column {settings.entities_column!r} already", path=file.name, fix=fix)
-    if reader.columns and reader.text_column not in reader.columns:
-        raise missing_column(file.name, reader.text_column, reader.columns)
+    check_table(file.name, reader.columns, reader.text_column, settings.entities_column)
+    names = list(dict.fromkeys(name for row in rows for name in row.values()))
+    check_table(file.name, names, next(iter(names), ""), settings.entities_column)
     reasons = [row.error for row in rows if row.error]
-    if reasons and not any(row.text is not None for row in rows):
+    if reasons and not any(row.text is not None or row.has_null(reader.text_column) for row in rows):
         fix = "check the format (--from) and the column of texts (--text-column)"
         raise DataError(f"none of the first {len(rows)} rows can be read ({reasons[0]})", path=file.name, fix=fix)
 
@@ -256,7 +326,7 @@ def _finish(folder: OutputFolder, manifest: Manifest) -> None:
 
 @contextmanager
 def _locked(folder: OutputFolder) -> Iterator[None]:
-    """Keep a second run out of a folder on a disk. The lock goes with the process, however that ends."""
+    """Keep a second run out of a folder on a disk. The lock ends with the process, even if that is killed."""
     if is_url(folder.name):
         yield
         return
@@ -265,11 +335,25 @@ def _locked(folder: OutputFolder) -> Iterator[None]:
     except ImportError:  # Windows
         yield
         return
-    os.makedirs(folder.name, exist_ok=True)
-    with open(os.path.join(folder.name, LOCK), "w") as file:
+    path, is_new = os.path.join(folder.name, LOCK), not os.path.exists(folder.name)
+    with output_errors(folder.name):
+        os.makedirs(folder.name, exist_ok=True)
+        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_current = os.path.samestat(os.stat(path), os.fstat(file))
         except OSError:
+            is_current = False
+        if not is_current:  # locked by another run, or removed by one that has just ended
             fix = "wait for it to end, or give another folder"
             raise DataError("another run is writing to this folder", path=folder.name, fix=fix) from None
-        yield
+        try:
+            yield
+        finally:
+            os.unlink(path)
+            if is_new:
+                with suppress(OSError):  # something was written to it
+                    os.rmdir(folder.name)
+    finally:
+        os.close(file)

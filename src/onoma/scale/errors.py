@@ -15,4 +15,11 @@ class ShardError(RuntimeError):
         """An error that names shards with the reasons why they failed."""
         first = sorted(failures.items())[:SHOWN]
         reasons = "; ".join(f"shard {number}: {reason}" for number, reason in first)
-        return cls(f"{len(failures)} shards could not be annotated ({reasons}); run the same command to try them again")
+        return cls(
+            f"{count_shards(len(failures))} could not be annotated ({reasons}); run the same command to try them again"
+        )
+
+
+def count_shards(number: int) -> str:
+    """A number of shards in words."""
+    return "1 shard" if number == 1 else f"{number} shards"

@@ -7,7 +7,7 @@ import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import tee
+from itertools import chain, islice, tee
 from typing import Any, TypedDict, Unpack
 
 from onoma.decoding.overlap import Overlap
@@ -16,6 +16,7 @@ from onoma.labels.parsing import Labels, Threshold, parse_labels
 from onoma.processors import usable_cores
 from onoma.scale.columns import entity_type
 from onoma.scale.manifest import Settings
+from onoma.scale.options import check_device, check_workers
 from onoma.scale.plan import GROUP_ROWS, GroupCounter
 from onoma.scale.rows import missing_column, text_size
 from onoma.scale.service import THREAD_VARIABLES
@@ -29,10 +30,18 @@ Found = list[dict[str, Any]] | None
 logger = logging.getLogger("onoma")
 
 
+ACCEPTED = (
+    "a Ray Dataset, a pyarrow Table, RecordBatch, RecordBatchReader or Dataset, a pandas or polars DataFrame, "
+    "or an iterable of texts or mappings"
+)
+
+_CHECKED_ROWS = 100  # mappings of which one must have a text
+
+
 class AnnotateOptions(TypedDict, total=False):
     """Options of `annotate` that `onoma.load` and `Extractor.extract` have, too."""
 
-    model: str | None
+    model: str | os.PathLike[str] | None
     threshold: Threshold | None
     overlap: Overlap
     several_labels: bool
@@ -55,8 +64,9 @@ def annotate(
     """The same data with a column of entities.
 
     Args:
-        dataset: a Ray Dataset, a pyarrow Table, a polars or pandas DataFrame; or an iterable of texts or of mappings
-            with a text, which is read as far as its results are.
+        dataset: a Ray Dataset, a pyarrow Table or RecordBatch, a polars or pandas DataFrame; or an iterable of texts or
+            of mappings with a text, which is read only as far as its results are. Of a pyarrow Dataset or
+            RecordBatchReader, the result is a RecordBatchReader that is read in the same way.
         labels: as in `Extractor.extract`.
         workers: threads, or actors of Ray; by default one per core.
         gpus_per_worker: of each actor of Ray.
@@ -66,20 +76,35 @@ def annotate(
 
     >>> annotate([{"id": 7, "text": "Ann is in Rome."}], ["city"])  # doctest: +SKIP
     """
+    unknown = sorted(options.keys() - AnnotateOptions.__annotations__.keys())
+    if unknown:
+        known = ", ".join(AnnotateOptions.__annotations__)
+        raise OnomaError(f"there is no option {unknown[0]!r}. Fix: choose from {known}")
+    check_workers(workers, gpus_per_worker)
     settings = Settings(parse_labels(labels), text_column=text_column, entities_column=entities_column, **options)
-    match type(dataset).__module__.partition(".")[0]:
-        case "ray":
+    check_device(settings, gpus_per_worker)
+    match type(dataset).__module__.partition(".")[0], type(dataset).__name__:
+        case "ray", "Dataset" | "MaterializedDataset":
             return _annotate_ray(dataset, settings, workers, gpus_per_worker)
-        case "pyarrow":
+        case "pyarrow", "Table" | "RecordBatch":
             return _annotate_arrow(dataset, settings, _Annotator(settings, workers))
-        case "pandas":
-            texts = _column(dataset, list(dataset.columns), settings)
-            return dataset.assign(**{entities_column: list(_Annotator(settings, workers).annotate(texts))})
-        case "polars":
+        case "pyarrow", "RecordBatchReader":
+            return _annotate_batches(dataset, settings, workers)
+        case "pyarrow", _ if hasattr(dataset, "scanner"):
+            return _annotate_batches(dataset.scanner().to_reader(), settings, workers)
+        case "pandas", "DataFrame":
+            return _annotate_pandas(dataset, settings, workers)
+        case "polars", "DataFrame":
             return _annotate_polars(dataset, settings, workers)
+        case "polars", "LazyFrame":
+            raise OnomaError("a polars DataFrame is needed, got LazyFrame. Fix: call collect() first")
+        case (("ray" | "pyarrow" | "pandas" | "polars"), kind):
+            fix = "make a table with a column of texts, or give the texts as a list"
+            raise OnomaError(f"data must be {ACCEPTED}, got {kind}. Fix: {fix}")
     if isinstance(dataset, (str, bytes, Mapping)) or not isinstance(dataset, Iterable):
-        raise OnomaError(f"data must be a dataset, a table or an iterable of rows, got {type(dataset).__name__}")
-    return _annotate_rows(dataset, settings, workers)
+        fix = "give a list of texts, such as [text]"
+        raise OnomaError(f"data must be {ACCEPTED}, got {type(dataset).__name__}. Fix: {fix}")
+    return _annotate_rows(dataset, settings, _Annotator(settings, workers))
 
 
 class _Annotator:
@@ -125,11 +150,13 @@ def _groups(texts: Iterable[object]) -> Iterator[list[object]]:
 
 def _column(table: Any, names: Sequence[str], settings: Settings) -> Any:
     """The column of texts, if there is one and entities can be added."""
+    if len(set(names)) < len(names):
+        raise OnomaError("two columns of the table have the same name. Fix: rename one of them")
     if settings.entities_column in names:
         fix = "give another entities_column"
         raise OnomaError(f"there is a column {settings.entities_column!r} already. Fix: {fix}")
     if settings.text_column not in names:
-        raise missing_column("the table", settings.text_column, list(map(str, names)))
+        raise missing_column("the table", settings.text_column, list(map(str, names)), "text_column")
     return table[settings.text_column]
 
 
@@ -141,11 +168,31 @@ def _annotate_arrow(table: Any, settings: Settings, annotator: _Annotator) -> An
     return table.append_column(settings.entities_column, found)
 
 
+def _annotate_batches(reader: Any, settings: Settings, workers: int | None) -> Any:
+    """The record batches of a reader with entities, as a reader that is as lazy."""
+    import pyarrow as pa
+
+    _column(dict.fromkeys(reader.schema.names), reader.schema.names, settings)
+    ours, again = tee(reader)
+    texts = (text for batch in again for text in batch.column(settings.text_column).to_pylist())
+    found = _Annotator(settings, workers).annotate(texts)
+    field = pa.field(settings.entities_column, entity_type())
+    schema = reader.schema.append(field)
+    batches = (
+        pa.record_batch([*batch.columns, pa.array(list(islice(found, len(batch))), field.type)], schema=schema)
+        for batch in ours
+    )
+    return pa.RecordBatchReader.from_batches(schema, batches)
+
+
+def _annotate_pandas(table: Any, settings: Settings, workers: int | None) -> Any:
+    texts = _column(table, list(table.columns), settings)
+    return table.assign(**{settings.entities_column: list(_Annotator(settings, workers).annotate(texts))})
+
+
 def _annotate_polars(table: Any, settings: Settings, workers: int | None) -> Any:
     import polars as pl
 
-    if not isinstance(table, pl.DataFrame):
-        raise OnomaError(f"a polars DataFrame is needed, got {type(table).__name__}. Fix: call collect() first")
     texts = _column(table, table.columns, settings)
     integer, text, number = pl.Int64, pl.String, pl.Float64
     kind = pl.Struct({"start": integer, "end": integer, "text": text, "label": text, "score": number})
@@ -153,12 +200,22 @@ def _annotate_polars(table: Any, settings: Settings, workers: int | None) -> Any
     return table.with_columns(pl.Series(settings.entities_column, found, dtype=pl.List(kind)))
 
 
-def _annotate_rows(rows: Iterable[Any], settings: Settings, workers: int | None) -> Iterator[dict[str, Any]]:
-    ours, again = tee(rows)
-    found = _Annotator(settings, workers).annotate(_text(row, settings) for row in again)
+def _annotate_rows(rows: Iterable[Any], settings: Settings, annotator: _Annotator) -> Iterator[dict[str, Any]]:
+    ours, again = tee(_checked(rows, settings))
+    found = annotator.annotate(_text(row, settings) for row in again)
     for row, entities in zip(ours, found, strict=True):
         values = dict(row) if isinstance(row, Mapping) else {settings.text_column: row}
         yield values | {settings.entities_column: entities}
+
+
+def _checked(rows: Iterable[Any], settings: Settings) -> Iterator[Any]:
+    """The same rows, unless none of the first ones has a text: then its name is a mistake."""
+    following = iter(rows)
+    first = list(islice(following, _CHECKED_ROWS))
+    if first and all(isinstance(row, Mapping) and settings.text_column not in row for row in first):
+        names = dict.fromkeys(str(name) for row in first for name in row)
+        raise missing_column("the data", settings.text_column, list(names), "text_column")
+    return chain(first, following)
 
 
 def _text(row: object, settings: Settings) -> object:

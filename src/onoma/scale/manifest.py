@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MANIFEST = "_manifest.json"
-FORMAT = 1
+FORMAT = 2
 OutputFormat = Literal["jsonl", "jsonl.gz", "parquet"]
 
 _LIBRARIES = ("numpy", "onnxruntime", "tokenizers", "torch", "transformers")
@@ -48,7 +49,7 @@ class Settings:
     overlap: Overlap = "flat"
     several_labels: bool = False
     batch_size: int = 64
-    model: str | None = None
+    model: str | os.PathLike[str] | None = None
     backend: Backend = "auto"
     device: str | None = None
     style: str | None = None
@@ -64,6 +65,7 @@ class Settings:
         """Plain values, ready for JSON."""
         values = asdict(self)
         values["types"] = [{**asdict(one), "examples": list(one.examples)} for one in self.types]
+        values["model"] = None if self.model is None else os.fspath(self.model)
         values["threshold"] = dict(self.threshold) if isinstance(self.threshold, Mapping) else self.threshold
         return values
 
@@ -80,12 +82,19 @@ class SourceFile:
     name: str
     bytes: int
     format: str
+    version: str = ""  # see `InputFile`
+    separator: str | None = None  # of CSV, if it is not the usual one
     rows: int = 0
     columns: tuple[str, ...] = ()  # of CSV
 
     def open(self, text_column: str) -> RowReader:
         """A reader of its rows."""
-        return open_rows(self.name, self.format, text_column, self.columns)
+        return open_rows(self.name, self.format, text_column, self.columns, self.separator)
+
+    def differences(self, other: SourceFile) -> list[str]:
+        """What is different in another file of the same name."""
+        names = {"bytes": "its size", "version": "its content or time", "format": "--from", "separator": "--separator"}
+        return [words for name, words in names.items() if getattr(self, name) != getattr(other, name)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +106,7 @@ class Manifest:
     model_digest: str
     versions: dict[str, str]
     rows_per_shard: int | None
+    thresholds: dict[str, dict[str, float]]  # of each type, for each model in the folder
     shards: tuple[Shard, ...] = ()
     schema: pa.Schema | None = None  # of the input, for output in Parquet
 
@@ -118,6 +128,7 @@ class Manifest:
             "model_digest": self.model_digest,
             "versions": self.versions,
             "rows_per_shard": self.rows_per_shard,
+            "thresholds": self.thresholds,
             "files": [asdict(file) for file in self.files],
             "schema": None if self.schema is None else base64.b64encode(self.schema.serialize()).decode("ascii"),
             "shards": self.shards,
@@ -140,6 +151,7 @@ class Manifest:
                 model_digest=values["model_digest"],
                 versions=values["versions"],
                 rows_per_shard=values["rows_per_shard"],
+                thresholds=values["thresholds"],
                 shards=tuple(Shard(*one) for one in values["shards"]),
                 schema=read_schema(values["schema"]),
             )
@@ -154,27 +166,39 @@ class Manifest:
         if other.rows_per_shard is None:
             theirs["rows_per_shard"] = ours["rows_per_shard"]
         different = [
-            f"{name}: {_short(ours.get(name))} then, {_short(theirs.get(name))} now"
+            f"{name} was {_short(ours.get(name))} and is {_short(theirs.get(name))}"
             for name in ours | theirs
             if ours.get(name) != theirs.get(name)
         ]
         if different:
-            fix = "give the settings of then to continue, or a new folder"
+            fix = "use the same settings to continue this run, or give a new folder"
             message = f"this folder holds a run with other settings ({'; '.join(different)})"
             raise DataError(message, path=folder.name, fix=fix)
+        changes = self._changed_files(other)
+        if changes:
+            shown = "; ".join(changes[:3]) + ("; ..." if len(changes) > 3 else "")
+            fix = "give a new folder, or restore the input of this run"
+            raise DataError(
+                f"the input files are not those of the run in this folder ({shown})", path=folder.name, fix=fix
+            )
+
+    def _changed_files(self, other: Manifest) -> list[str]:
+        """What is different in the files of another run: nothing may be, not even their order."""
+        ours, theirs = ({file.name: file for file in one.files} for one in (self, other))
+        changes = [f"{name} is missing" for name in ours.keys() - theirs.keys()]
+        changes += [f"{name} is new" for name in theirs.keys() - ours.keys()]
+        for name in ours.keys() & theirs.keys():
+            if different := ours[name].differences(theirs[name]):
+                changes.append(f"{name} has changed: {', '.join(different)}")
+        if not changes and list(ours) != list(theirs):
+            changes.append("they have another order")
+        return sorted(changes)
 
     def _comparable(self) -> dict[str, Any]:
-        files = [(file.name, file.bytes, file.format) for file in self.files]
         settings = self.settings.to_dict()
         del settings["model"]  # its digest says more
         versions = {f"version of {name}": number for name, number in self.versions.items()}
-        return {
-            **settings,
-            "model": self.model_digest,
-            **versions,
-            "rows_per_shard": self.rows_per_shard,
-            "files": files,
-        }
+        return {**settings, "model": self.model_digest, **versions, "rows_per_shard": self.rows_per_shard}
 
     def planned(
         self, rows: Sequence[int], columns: Sequence[Sequence[str]], shards: Sequence[Shard], schema: pa.Schema | None
@@ -201,6 +225,18 @@ def current_versions() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
+
+
+def effective_thresholds(extractor: Extractor, settings: Settings) -> dict[str, dict[str, float]]:
+    """The threshold of each type, for each model in the folder by its relative path."""
+    reader = extractor.prepare(settings.types, threshold=settings.threshold)
+    thresholds = {}
+    for number, model in enumerate(reader.models):
+        question = reader.question(number)
+        values = (round(float(one), 6) for one in question.thresholds)
+        name = os.path.relpath(model.folder.path, extractor.folder)
+        thresholds[name] = dict(zip(question.labels, values, strict=True))
+    return thresholds
 
 
 def digest_model(folder: Path) -> str:

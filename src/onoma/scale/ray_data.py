@@ -1,20 +1,21 @@
 """The Ray engine: Ray Data on a cluster of any size, or on this machine.
 
 What flows through Ray Data are the numbers of shards, not their rows: actors read their rows themselves and write
-shards as the processes of the local engine do. Whatever happens to actors, machines and this process, the shards that
-are there count. Ray starts actors that were killed anew and gives them their shard again. If an actor exits by itself,
-Ray ends the pipeline; it is then started again with the shards that are left.
+shards as the processes of the local engine do. A shard is done when its file exists, whatever happens to actors,
+machines and this process. Ray restarts actors that were killed and gives them their shard again. If an actor exits by
+itself, Ray ends the pipeline; it is then started again with the shards that are left.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import socket
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from onoma.errors import OnomaError
-from onoma.scale.errors import ShardError
+from onoma.scale.errors import ShardError, count_shards
 from onoma.scale.scan import scan_file
 from onoma.scale.service import THREAD_VARIABLES, Answer, describe
 from onoma.scale.storage import require
@@ -23,6 +24,8 @@ from onoma.scale.worker import ShardWorker
 CPUS_PER_WORKER = 0.9
 """Actors that take all CPUs of a cluster leave none for the other work of the pipeline, which then hangs."""
 MAX_ROUNDS_WITHOUT_RESULT = 3
+CONNECT_SECONDS = 10
+"""After which a machine that does not answer is not waited for."""
 
 _OBJECT_STORE_BYTES = 100_000_000  # numbers of shards need little
 
@@ -100,9 +103,13 @@ class RayEngine:
             left = [number for number in left if number not in reported]
             idle = 0 if reported else idle + 1
             if left and idle == MAX_ROUNDS_WITHOUT_RESULT:
-                raise ShardError(f"Ray could not annotate {len(left)} shards ({_first_line(problem)})") from problem
+                raise ShardError(
+                    f"Ray could not annotate {count_shards(len(left))} ({_first_line(problem)})"
+                ) from problem
             if left and problem is not None:
-                logger.warning("the pipeline is started again with %d shards (%s)", len(left), _first_line(problem))
+                logger.warning(
+                    "the pipeline is started again with %s (%s)", count_shards(len(left)), _first_line(problem)
+                )
         if failures:
             raise ShardError.of(failures)
 
@@ -166,12 +173,29 @@ def connect(address: str | None) -> bool:
     logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # what ends a pipeline is logged here, in one line
     if ray.is_initialized():
         return False
+    if address:
+        _require_reachable(address)
     own = {"include_dashboard": False, "object_store_memory": _OBJECT_STORE_BYTES}
     try:
         ray.init(
             address=address or "local", logging_level=logging.ERROR, log_to_driver=False, **({} if address else own)
         )
-    except (ConnectionError, ValueError) as error:
-        fix = "check the address; `ray status` shows whether a cluster runs"
-        raise OnomaError(f"there is no Ray cluster at {address!r} ({_first_line(error)}). Fix: {fix}") from error
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise _no_cluster(str(address), error) from error
     return True
+
+
+def _require_reachable(address: str) -> None:
+    """Raise an error if nothing answers at HOST:PORT, for which Ray would wait many minutes."""
+    host, colon, port = address.removeprefix("ray://").partition("/")[0].rpartition(":")
+    if not colon:  # "auto" or "local"
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
+    except (OSError, ValueError, OverflowError) as error:
+        raise _no_cluster(address, error) from error
+
+
+def _no_cluster(address: str, error: Exception) -> OnomaError:
+    fix = "check the address, or give auto on a machine of the cluster; `ray status` shows whether a cluster runs"
+    return OnomaError(f"there is no Ray cluster at {address!r} ({_first_line(error)}). Fix: {fix}")

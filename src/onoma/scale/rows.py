@@ -33,9 +33,25 @@ FORMATS = {
 TEXT = "text"
 """The column of plain text."""
 
+SEPARATORS = {"csv": ",", "tsv": "\t"}
+"""What separates the columns of a table, if nothing else is asked for."""
+OTHER_SEPARATORS = (";", "\t", "|")
+
 MAX_CSV_ROW = 16_000_000
 """Bytes of a CSV row; in a longer one, a quote is missing."""
 MAX_REASON = 300
+
+_BINARY_FIX = "convert it to UTF-8 text, or leave it out"
+_BINARY_FIXES = {
+    "text in UTF-16": "save it as UTF-8",
+    "a binary file": "remove its NUL bytes; if it is text in another encoding, save it as UTF-8",
+    "a Parquet file": "give it a name that ends with .parquet, or choose --from parquet",
+    "a gzip file without the suffix .gz": "add the suffix to its name",
+    "an xz file without the suffix .xz": "add the suffix to its name",
+    "a bzip2 file": "add the suffix .bz2 to its name",
+    "a Zstandard file": "add the suffix .zst to its name",
+}
+"""What to do with kinds of files that `describe_binary` names."""
 
 _ROWS_AT_ONCE = 256  # rows of Parquet that are in memory as Python objects
 
@@ -64,6 +80,11 @@ class Row:
         if self.arrow is not None:
             return self.arrow.values()
         return {} if self.record is None else self.record
+
+    def has_null(self, column: str) -> bool:
+        """Whether there is a null in a column, which exists."""
+        values = self.values()
+        return column in values and values[column] is None
 
 
 class ArrowRow(NamedTuple):
@@ -172,7 +193,7 @@ def _lines(file: IO[bytes], name: str, offset: int) -> Iterator[_Line]:
 def _refuse_binary(head: bytes, name: str) -> None:
     kind = describe_binary(head[:512])
     if kind is not None:
-        raise DataError(f"this is {kind}, not text", path=name, fix="name the format of the files with --from")
+        raise DataError(f"this is {kind}, not UTF-8 text", path=name, fix=_BINARY_FIXES.get(kind, _BINARY_FIX))
 
 
 class JsonLines(_LineReader):
@@ -357,25 +378,35 @@ def _row_groups_from(metadata: Any, first: int) -> tuple[list[int], int]:
     return [], start
 
 
-def missing_column(name: str, column: str, names: Sequence[str]) -> DataError:
+def missing_column(name: str, column: str, names: Sequence[str], option: str = "--text-column") -> DataError:
     """The error for a table that has no column of texts."""
     shown = ", ".join(names[:20]) or "none"
-    fix = f"name the column of texts with --text-column; the columns are: {shown}"
+    fix = f"name the column of texts with {option}; the columns are: {shown}"
+    separator = next((one for one in OTHER_SEPARATORS if len(names) == 1 and one in names[0]), None)
+    if separator is not None and option.startswith("-"):
+        fix = f"the columns seem to be separated by {separator!r}: name the separator with --separator"
     return DataError(f"there is no column {column!r}", path=name, fix=fix)
+
+
+def is_known(name: str) -> bool:
+    """Whether the name of a file says which format it has."""
+    extension, compression = name_suffixes(name)
+    return extension in FORMATS and not (FORMATS[extension] == "parquet" and compression)
 
 
 def detect_format(name: str) -> str:
     """The format of a file by its name."""
-    extension, compression = name_suffixes(name)
-    if extension not in FORMATS or (FORMATS[extension] == "parquet" and compression):
+    if not is_known(name):
         known = ", ".join(FORMATS)
         fix = f"name the format with --from; names that end with {known} are known, and these with .gz, .xz, .bz2, .zst"
         raise DataError("the format of this file is not known", path=name, fix=fix)
-    return FORMATS[extension]
+    return FORMATS[name_suffixes(name)[0]]
 
 
-def open_rows(name: str, format: str, text_column: str, columns: Sequence[str] = ()) -> RowReader:
-    """A reader for a file in one of the formats."""
+def open_rows(
+    name: str, format: str, text_column: str, columns: Sequence[str] = (), separator: str | None = None
+) -> RowReader:
+    """A reader for a file in one of the formats; `columns` and `separator` are those of a table."""
     match format:
         case "jsonl":
             return JsonLines(name, text_column)
@@ -383,4 +414,4 @@ def open_rows(name: str, format: str, text_column: str, columns: Sequence[str] =
             return PlainText(name, TEXT)
         case "parquet":
             return ParquetTable(name, text_column)
-    return CsvTable(name, text_column, columns, delimiter="\t" if format == "tsv" else ",")
+    return CsvTable(name, text_column, columns, delimiter=separator or SEPARATORS[format])

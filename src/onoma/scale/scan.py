@@ -10,18 +10,23 @@ import base64
 import json
 from array import array
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
-from onoma.errors import OnomaError
+from onoma.errors import DataError, OnomaError
 from onoma.scale.columns import ColumnTypes, read_schema, unify
 from onoma.scale.manifest import Manifest, SourceFile
 from onoma.scale.plan import FilePlan, cut_shards, scan
+from onoma.scale.rows import Row, missing_column
 from onoma.scale.service import Answer, serve
 
 MANY_BYTES = 50_000_000
 """Bytes of several files from which they are read side by side."""
 
 ScanFiles = Callable[[Sequence[dict[str, Any]]], Iterator[tuple[int, Answer]]]
+OnPlan = Callable[[int], None]
+
+_REPORTED_ROWS = 1024
 
 
 class Scanned(NamedTuple):
@@ -32,17 +37,31 @@ class Scanned(NamedTuple):
     schema: Any  # of pyarrow; None if the output is not Parquet
 
 
-def plan_run(asked: Manifest, scan_files: ScanFiles) -> Manifest:
-    """The manifest with a plan; `scan_files` reads many files."""
-    is_typed = asked.settings.output_format == "parquet"
+def plan_run(asked: Manifest, scan_files: ScanFiles, on_plan: OnPlan) -> Manifest:
+    """The manifest with a plan; `scan_files` reads many files. `on_plan` is called with the rows that were read."""
+    settings = asked.settings
+    is_typed = settings.output_format == "parquet"
     requests = [
-        {"name": file.name, "format": file.format, "text_column": asked.settings.text_column, "is_typed": is_typed}
+        {
+            "name": file.name,
+            "format": file.format,
+            "separator": file.separator,
+            "text_column": settings.text_column,
+            "entities_column": settings.entities_column,
+            "is_typed": is_typed,
+        }
         for file in asked.files
     ]
     is_large = len(requests) > 1 and sum(file.bytes for file in asked.files) > MANY_BYTES
-    found = dict(scan_files(requests)) if is_large else dict(enumerate(map(scan_file, requests)))
-    scanned = [_read_answer(found[number]) for number in range(len(requests))]
+    found, rows = dict[int, Scanned](), 0
+    for number, answer in scan_files(requests) if is_large else _scan_here(requests, on_plan):
+        found[number] = _read_answer(answer)
+        rows += found[number].plan.rows
+        on_plan(rows)
+    scanned = [found[number] for number in range(len(requests))]
     names = [file.name for file in asked.files]
+    for file, one in zip(asked.files, scanned, strict=True):
+        check_table(file.name, one.columns, settings.text_column, settings.entities_column)
     return asked.planned(
         [one.plan.rows for one in scanned],
         [one.columns for one in scanned],
@@ -51,18 +70,49 @@ def plan_run(asked: Manifest, scan_files: ScanFiles) -> Manifest:
     )
 
 
-def scan_file(request: dict[str, Any]) -> Answer:
+def check_table(name: str, columns: Sequence[str], text_column: str, entities_column: str) -> None:
+    """Raise an error for a table without texts, or with a column where entities are to be written."""
+    if entities_column in columns:
+        fix = "give another name with --entities-column"
+        raise DataError(f"there is a column {entities_column!r} already", path=name, fix=fix)
+    if columns and text_column not in columns:
+        raise missing_column(name, text_column, columns)
+
+
+def _scan_here(requests: Sequence[dict[str, Any]], on_plan: OnPlan) -> Iterator[tuple[int, Answer]]:
+    """The plans of files that this process reads itself."""
+    before = 0
+    for number, request in enumerate(requests):
+        answer = scan_file(request, partial(_report, on_plan, before))
+        before += answer["rows"]
+        yield number, answer
+
+
+def _report(on_plan: OnPlan, before: int, rows: int) -> None:
+    on_plan(before + rows)
+
+
+def scan_file(request: dict[str, Any], on_plan: OnPlan = lambda rows: None) -> Answer:
     """What is found in a file, as plain values."""
-    reader = SourceFile(request["name"], 0, request["format"]).open(request["text_column"])
+    file = SourceFile(request["name"], 0, request["format"], separator=request["separator"])
+    reader = file.open(request["text_column"])
     schema = None
     if request["is_typed"]:
-        types = ColumnTypes(reader)
-        plan = scan(reader.sizes() if reader.is_typed else types.watch(reader.rows()))
+        types = ColumnTypes(reader, request["entities_column"])
+        rows = reader.sizes() if reader.is_typed else types.watch(reader.rows())
+        plan = scan(_reported(rows, on_plan))
         schema = base64.b64encode(types.schema().serialize()).decode("ascii")
     else:
-        plan = scan(reader.sizes())
+        plan = scan(_reported(reader.sizes(), on_plan))
     groups = {name: getattr(plan, name).tolist() for name in ("first", "offset", "before")}
     return {"rows": plan.rows, "bytes": plan.bytes, **groups, "columns": reader.columns, "schema": schema}
+
+
+def _reported(rows: Iterator[Row], on_plan: OnPlan) -> Iterator[Row]:
+    for number, row in enumerate(rows):
+        if number % _REPORTED_ROWS == 0:
+            on_plan(number)
+        yield row
 
 
 def _read_answer(answer: Answer) -> Scanned:

@@ -1,7 +1,7 @@
 """Processes that do one task after the other, and the pool that feeds them.
 
-A process reads tasks from standard input, line by line, and answers each with a line of JSON. It ends when standard
-input does, even in the middle of a task: then whoever started it is gone. Each process of a pool is fed by a thread of
+A process reads tasks from standard input, line by line, and answers each with a line of JSON. When the parent ends,
+standard input ends, and so does the process, even in the middle of a task. Each process of a pool is fed by a thread of
 the parent. If one ends in the middle of a task, whatever the reason, a new one gets the task.
 """
 
@@ -56,7 +56,7 @@ def serve(prepare: Callable[[], Callable[[str], Answer]]) -> None:
 
 
 def describe(error: Exception) -> str:
-    """An error in one line; those of Onoma speak for themselves."""
+    """An error in one line: the message of an error of Onoma, with the name of the class for all others."""
     return str(error) if isinstance(error, OnomaError) else f"{type(error).__name__}: {error}"[:1000]
 
 

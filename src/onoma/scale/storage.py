@@ -8,6 +8,7 @@ from __future__ import annotations
 import bz2
 import glob
 import gzip
+import hashlib
 import io
 import lzma
 import os
@@ -29,6 +30,9 @@ COMPRESSIONS = (".gz", ".xz", ".bz2", ".zst")
 
 _WILDCARD, _URL_WILDCARD = re.compile(r"[*?\[]"), re.compile(r"[*\[]")
 _PART = ".part"  # suffix of files that are being written
+_HASHED_BYTES = 1 << 16  # of each end of a file whose time of modification is not known
+_LOCAL_SCHEMES = ("file", "local")
+_PROCESS_SCHEMES = {"memory", "mock"}  # storages of which every process has its own
 _ARROW_SCHEMES = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs", "file")
 
 
@@ -64,10 +68,25 @@ def name_suffixes(name: str) -> tuple[str, str]:
 
 
 class InputFile(NamedTuple):
-    """A file to read: its path or URL, and its size in bytes."""
+    """A file to read."""
 
-    name: str
+    name: str  # path or URL
     bytes: int
+    version: str  # changes with the content: the time of modification, or a hash of both ends
+
+
+def file_key(name: str) -> str:
+    """The same for all names of a file or folder: relative and absolute paths, symbolic links, file:// URLs."""
+    if not is_url(name):
+        return os.path.realpath(name)
+    if name.partition("://")[0].lower() in _LOCAL_SCHEMES:
+        return os.path.realpath(open_filesystem(name)[1])
+    return name.rstrip("/")
+
+
+def is_inside(key: str, folder: str) -> bool:
+    """Whether a file is in a folder, both given by their keys."""
+    return key.startswith(folder + ("/" if is_url(folder) else os.sep))
 
 
 def find_files(source: str) -> list[InputFile]:
@@ -90,7 +109,8 @@ def _find_paths(source: str) -> list[InputFile]:
         paths = [source]
     else:
         paths = glob.glob(source, recursive=True)
-    return [InputFile(path, os.path.getsize(path)) for path in paths if os.path.isfile(path)]
+    found = [(path, os.stat(path)) for path in paths if os.path.isfile(path)]
+    return [InputFile(path, status.st_size, str(status.st_mtime_ns)) for path, status in found]
 
 
 def _is_hidden(path: str) -> bool:
@@ -108,15 +128,24 @@ def _find_urls(source: str) -> list[InputFile]:
     with input_errors(source):
         info = system.get_file_info(path)
         if info.type == fs.FileType.File:
-            return [InputFile(source, info.size)]
+            return [_describe_url(source, system, info)]
         infos = system.get_file_info(fs.FileSelector(path, recursive=True, allow_not_found=True))
     found = []
     for info in infos:
         inner = info.path.removeprefix(path).lstrip("/")
         wanted = _matches(inner, url[len(base) + 1 :]) if pattern else not _is_hidden(inner)
         if wanted and info.type == fs.FileType.File:
-            found.append(InputFile(f"{base}/{inner}{options}", info.size))
+            with input_errors(source):
+                found.append(_describe_url(f"{base}/{inner}{options}", system, info))
     return found
+
+
+def _describe_url(url: str, system: Any, info: Any) -> InputFile:
+    if info.mtime_ns is not None:
+        return InputFile(url, info.size, str(info.mtime_ns))
+    with system.open_input_file(info.path) as file:
+        ends = [file.read_at(min(_HASHED_BYTES, info.size), start) for start in (0, max(0, info.size - _HASHED_BYTES))]
+    return InputFile(url, info.size, hashlib.sha256(b"".join(ends)).hexdigest()[:32])
 
 
 def _matches(path: str, pattern: str) -> bool:
@@ -133,6 +162,9 @@ def open_filesystem(url: str) -> tuple[Any, str]:
     if urlsplit(url).password:
         fix = "give it in the environment (AWS_SECRET_ACCESS_KEY or the like), because URLs are written to the manifest"
         raise OnomaError(f"a URL must not contain a password. Fix: {fix}")
+    if _PROCESS_SCHEMES.intersection(scheme.split("::")):
+        fix = "give a path, or the URL of a storage that all processes can reach"
+        raise DataError("other processes cannot see this storage", path=url, fix=fix)
     try:
         if scheme in _ARROW_SCHEMES:
             system, path = fs.FileSystem.from_uri(url)
@@ -184,6 +216,19 @@ def _decompressed(raw: IO[bytes], compression: str) -> IO[bytes]:
     return raw
 
 
+@contextmanager
+def output_errors(name: str) -> Iterator[None]:
+    """Raise a DataError if a folder cannot be written to."""
+    try:
+        yield
+    except OnomaError:
+        raise
+    except OSError as error:
+        reason = (error.strerror or str(error)).strip().split("\n")[0]
+        fix = "check the path, the permissions and the free space, or give another folder"
+        raise DataError(f"the folder cannot be written ({reason:.200})", path=name, fix=fix) from error
+
+
 class OutputFolder(Protocol):
     """The folder that results are written to. Files appear in it when they are complete."""
 
@@ -219,7 +264,7 @@ class _DiskFolder:
     def names(self, inner: str = "") -> set[str]:
         try:
             return set(os.listdir(self.path / inner))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return set()
 
     @contextmanager
@@ -249,11 +294,17 @@ class _UrlFolder:
         from pyarrow.fs import FileSelector
 
         base = f"{self.path}/{inner}".rstrip("/")
-        infos = self.system.get_file_info(FileSelector(base, allow_not_found=True))
+        with output_errors(self.name):
+            infos = self.system.get_file_info(FileSelector(base, allow_not_found=True))
         return {info.base_name for info in infos}
 
     @contextmanager
     def write(self, name: str) -> Iterator[IO[bytes]]:
+        with output_errors(self.name), self._write(name) as file:
+            yield file
+
+    @contextmanager
+    def _write(self, name: str) -> Iterator[IO[bytes]]:
         target = f"{self.path}/{name}"
         folder, _, last = target.rpartition("/")
         temporary = f"{folder}/.{secrets.token_hex(8)}{_PART}"

@@ -47,9 +47,8 @@ class ShardWorker:
             writer = self._open_writer(file)
             for group in _groups(self.rows.read(shard)):
                 readable = self._readable(group, attempts, errors)
-                if attempts.is_careful:
-                    self._try_rows(readable, attempts)
-                self._annotate_group(readable, writer, errors)
+                for together in self._tried(readable, group[0].number, attempts):
+                    self._annotate_group(together, writer, errors)
             writer.finish()
             receipt = self._receipt(shard, writer, [*errors, *writer.errors])
             self._write_receipt(number, receipt)  # before the shard, so that it exists if the shard does
@@ -71,7 +70,7 @@ class ShardWorker:
         readable = []
         for row in rows:
             if row.error is None and row.record is not None and self.settings.entities_column in row.record:
-                row.error = f"there is a {self.settings.entities_column!r} already"
+                row.error = f"there is a field {self.settings.entities_column!r} already"
             if row.error is None and attempts.is_left_out(row.number):
                 row.error = LEFT_OUT
             if row.error is not None:
@@ -80,11 +79,26 @@ class ShardWorker:
                 readable.append(row)
         return readable
 
-    def _try_rows(self, rows: Sequence[Row], attempts: Attempts) -> None:
-        """Read each row by itself, after it was noted: if the process ends now, the next one knows why."""
+    def _tried(self, rows: Sequence[Row], group: int, attempts: Attempts) -> Iterator[Sequence[Row]]:
+        """The rows of a group that are to be annotated together: usually all of them.
+
+        After attempts that failed, each row is read by itself first, and what is read is noted: if the process dies
+        now, the next one knows where.
+        """
+        if not attempts.is_careful:
+            yield rows
+            return
+        is_split = attempts.is_split(group)
         for row in rows:
-            attempts.note(row.number)
-            annotate_texts(self.extractor, _texts([row]), self.settings)
+            attempts.note(row=row.number)
+            if is_split:
+                yield [row]
+            else:
+                annotate_texts(self.extractor, _texts([row]), self.settings)
+        if not is_split:
+            attempts.note(group=group)
+            yield rows
+        attempts.note()
 
     def _annotate_group(self, rows: Sequence[Row], writer: ShardWriter, errors: list[tuple[int, str]]) -> None:
         for row, found in zip(rows, annotate_texts(self.extractor, _texts(rows), self.settings), strict=True):

@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import IO, TYPE_CHECKING, Any
 
 from onoma.entities import Entity
-from onoma.scale.columns import UNWRITABLE, entity_type, to_table
+from onoma.scale.columns import UNWRITABLE, entity_type, is_json, to_table
 from onoma.scale.rows import MAX_REASON, Row
 
 if TYPE_CHECKING:
@@ -157,15 +157,22 @@ def _take(rows: Sequence[Row], schema: pa.Schema) -> pa.Table:
     import pyarrow as pa
 
     sources = [row.arrow for row in rows if row.arrow is not None]
-    tables = []
-    for _, own in groupby(sources, key=lambda one: id(one.batch)):
-        same = list(own)
-        tables.append(pa.Table.from_batches([same[0].batch.take([one.place for one in same])]))
-    table = pa.concat_tables(tables)
-    columns = [
-        table.column(field.name).cast(field.type)
-        if field.name in table.column_names
-        else pa.nulls(len(table), field.type)
-        for field in schema
-    ]
-    return pa.Table.from_arrays(columns, schema=schema)
+    slices = []
+    for _, own in groupby(enumerate(sources), key=lambda one: (id(one[1].batch), one[1].place - one[0])):
+        run = [source for _, source in own]  # consecutive rows: `take` does not know all types, such as string views
+        slices.append(run[0].batch.slice(run[0].place, len(run)))
+    table = pa.Table.from_batches(slices)
+    return pa.Table.from_arrays([_convert(table, field) for field in schema], schema=schema)
+
+
+def _convert(table: pa.Table, field: pa.Field) -> pa.ChunkedArray:
+    """The column of a table for a field of the output, which may have another type."""
+    import pyarrow as pa
+
+    if field.name not in table.column_names:
+        return pa.chunked_array([pa.nulls(len(table), field.type)])
+    column = table.column(field.name)
+    if is_json(field) and not is_json(table.schema.field(field.name)):
+        values = (None if one is None else json.dumps(_plain(one), ensure_ascii=False) for one in column.to_pylist())
+        return pa.chunked_array([pa.array(values, field.type)])
+    return column if column.type == field.type else column.cast(field.type)
