@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import subprocess
 import sys
+from functools import cached_property
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -71,6 +73,20 @@ def test_the_reference_has_every_public_name() -> None:
     for name in sorted(listed):
         module, _, attribute = name.rpartition(".")
         assert getattr(import_module(module), attribute).__doc__, f"{name} has no docstring"
+
+
+def test_a_property_is_not_taken_for_its_type() -> None:
+    """Napoleon reads what stands before a colon in the docstring of an attribute as its type."""
+    page = (DOCS / "reference/api.md").read_text(encoding="utf-8")
+    shown = [name.rpartition(".") for names in API.findall(page) for name in re.split(r",\s*", names)]
+    described = {
+        f"{name}.{attribute}": inspect.getdoc(value) or ""
+        for module, _, name in shown
+        for attribute, value in vars(getattr(import_module(module), name)).items()
+        if isinstance(value, property | cached_property) and not attribute.startswith("_")
+    }
+    assert len(described) > 10
+    assert [name for name, text in described.items() if ":" in re.sub("`.*?`", "", text.partition("\n")[0])] == []
 
 
 def test_names_in_docstrings_become_code() -> None:
