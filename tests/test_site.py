@@ -15,6 +15,7 @@ import pytest
 
 import onoma
 from onoma import data, evaluation, scale, training
+from onoma.evaluation import plots
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "docs"))
 
@@ -67,6 +68,8 @@ def test_code_of_a_page_is_left_as_it_is(site: Site) -> None:
 def test_the_reference_has_every_public_name() -> None:
     page = (DOCS / "reference/api.md").read_text(encoding="utf-8")
     listed = {name for names in API.findall(page) for name in re.split(r",\s*", names)}
+    figures = [f"{one.__module__}.{name}" for name, one in vars(plots).items() if name.startswith("draw_")]
+    assert {name for name in figures if name.startswith(plots.__name__)} <= listed
     public = {f"{one.__name__}.{name}" for one in (onoma, data, evaluation, scale, training) for name in one.__all__}
     same = {"onoma.training.train"}  # onoma.train
     assert {name for name in public - listed - same if name.rpartition(".")[2] not in OTHERS} == set()
@@ -87,6 +90,15 @@ def test_a_property_is_not_taken_for_its_type() -> None:
     }
     assert len(described) > 10
     assert [name for name, text in described.items() if ":" in re.sub("`.*?`", "", text.partition("\n")[0])] == []
+
+
+def test_public_objects_say_what_they_are() -> None:
+    page = (DOCS / "reference/api.md").read_text(encoding="utf-8")
+    shown = [name.rpartition(".") for names in API.findall(page) for name in re.split(r",\s*", names)]
+    kinds = [getattr(import_module(module), name) for module, _, name in shown]
+    classes = [one for one in kinds if isinstance(one, type) and not getattr(one, "_is_protocol", False)]
+    assert len(classes) > 20
+    assert [one.__name__ for one in classes if one.__repr__ is object.__repr__] == []
 
 
 def test_names_in_docstrings_become_code() -> None:

@@ -85,3 +85,8 @@ def test_a_busy_service_is_asked_again() -> None:
     ):
         client.extract("a", LABELS)
     assert len(seen) == 2
+
+
+def test_clients_say_where_they_send_requests() -> None:
+    assert repr(Client("http://ner.example:9000", api_key="secret")) == "Client('http://ner.example:9000')"
+    assert repr(AsyncClient("http://ner.example:9000")) == "AsyncClient('http://ner.example:9000')"
