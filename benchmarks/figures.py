@@ -22,7 +22,7 @@ class Figure:
     value: float
     spread: float | None = None
     seeds: int = 0
-    historic: bool = False
+    historic: str = ""  # why it cannot be measured again, if it cannot
 
     @property
     def noise(self) -> float | None:
@@ -44,7 +44,7 @@ class Figures:
         self._found: dict[str, dict[str, Figure]] = {}
         for row in rows:
             encoder = row["metric"].split("/")[3]
-            figure = Figure(row["value"], row["spread"], len(row["seeds"]), bool(row.get("historic")))
+            figure = Figure(row["value"], row["spread"], len(row["seeds"]), row.get("historic") or "")
             self._found.setdefault(without_encoder(row["metric"]), {})[encoder] = figure
 
     def by_encoder(self, metric: str) -> dict[str, Figure]:
@@ -85,7 +85,7 @@ def mean(figures: list[Figure]) -> Figure:
         fmean(one.value for one in figures),
         fmean(spreads) if len(spreads) == len(figures) else None,
         min(one.seeds for one in figures),
-        any(one.historic for one in figures),
+        next((one.historic for one in figures if one.historic), ""),
     )
 
 
