@@ -18,8 +18,11 @@ from onoma import data, evaluation, scale, training
 from onoma.evaluation import plots
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "docs"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))
 
 from site_pages import API, LINK, Site, as_rest, navigation, sections
+
+from dark_pictures import IMAGES, PICTURES, is_current
 
 DOCS = Path(__file__).parent.parent / "docs"
 OTHERS = {"FORMATS", "__version__"}
@@ -58,6 +61,23 @@ def test_a_page_shows_a_file_that_stands_elsewhere(site: Site) -> None:
     shown = site.show(page, page.read_text(encoding="utf-8"))
     assert shown.startswith("# Onoma's embedded model\n")  # without the front matter of the card
     assert "](../model-card.md)" in site.show(DOCS / "lab/x.md", "[card](../../src/onoma/models/default/README.md)")
+
+
+def test_pictures_have_a_current_dark_version_which_the_site_shows(site: Site) -> None:
+    for name in PICTURES:
+        assert is_current(IMAGES / name), f"{name}. Fix: python tools/dark_pictures.py"
+    page = DOCS / "concepts.md"
+    shown = site.show(page, page.read_text(encoding="utf-8"))
+    assert "```{image} images/data-flow.svg\n:alt: Text becomes words" in shown
+    assert "```{image} images/data-flow-dark.svg\n" in shown
+    assert ":class: only-dark" in shown
+    assert site.show(page, "![x](images/extract-html.png)\n") == "![x](images/extract-html.png)\n"
+
+
+def test_every_picture_is_shown_on_a_page() -> None:
+    pages = "".join(page.read_text(encoding="utf-8") for page in DOCS.rglob("*.md"))
+    files = [path for path in IMAGES.rglob("*") if path.suffix in (".svg", ".png") and not path.stem.endswith("-dark")]
+    assert [path.name for path in files if path.name not in pages] == []
 
 
 def test_code_of_a_page_is_left_as_it_is(site: Site) -> None:

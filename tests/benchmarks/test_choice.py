@@ -34,8 +34,6 @@ def test_the_page_has_every_table() -> None:
 
 
 def test_a_missing_record_is_an_error() -> None:
-    rows: list[dict[str, Any]] = [
-        row for row in ROWS if row["metric"] != "punifiedner/single/weibo/flan-t5-small-zh/f1"
-    ]
+    rows = [row for row in ROWS if row["metric"] != "punifiedner/single/weibo/flan-t5-small-zh/f1"]
     with pytest.raises(LookupError, match="no record of punifiedner/single/weibo"):
         choice.render(Figures(rows, {}), "chinese")
