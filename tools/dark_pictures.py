@@ -22,6 +22,8 @@ IMAGES = Path(__file__).resolve().parent.parent / "docs/images"
 PICTURES = ("data-flow.svg", "missing-labels.svg", "nerco-lengths-weibo.svg", "nerco-vectors-resume.png")
 DARKEST, LIGHTEST = 0.08, 0.93
 """The lightness of white and of black in the dark version."""
+PALEST = 0.36
+"""By how much points of a PNG become lighter than the opposite of their colour."""
 COLOUR = re.compile(r"#([0-9a-fA-F]{6})\b")
 
 
@@ -46,6 +48,8 @@ def dark_png(content: bytes) -> bytes:
     pixels = np.asarray(Image.open(io.BytesIO(content)).convert("RGB"), np.float64) / 255
     lightness = (pixels.max(-1) + pixels.min(-1)) / 2
     wanted = LIGHTEST - lightness * (LIGHTEST - DARKEST)
+    chroma = pixels.max(-1) - pixels.min(-1)  # pale points would be dark on dark: all that has a colour becomes lighter
+    wanted += np.minimum(chroma / 0.1, 1) * (PALEST - 0.4 * wanted)
     room = [np.minimum(one, 1 - one) for one in (lightness, wanted)]  # how far colours may be from grey
     scale = np.where(room[0] > 0, room[1] / np.maximum(room[0], 1e-9), 0.0)
     made = wanted[..., None] + (pixels - lightness[..., None]) * scale[..., None]
