@@ -110,7 +110,7 @@ def run_lines(block: Block) -> None:
         if words[:1] == ["onoma"] and words[1] != "corpus" and not re.search(r" [|>] |\*", line):
             run_here(words)
         elif words and words[:2] != ["pip", "install"]:
-            run_command(line)
+            run_command(f"set -o pipefail; {line}")
 
 
 def run_here(words: list[str]) -> None:
@@ -132,7 +132,7 @@ def run_here(words: list[str]) -> None:
 def run_command(command: str) -> str:
     """What a command prints in a shell."""
     python = shlex.quote(sys.executable)
-    shell = f'onoma() {{ {python} -m onoma "$@"; }}\npython() {{ {python} "$@"; }}\nset -o pipefail\n{command}'
+    shell = f'onoma() {{ {python} -m onoma "$@"; }}\npython() {{ {python} "$@"; }}\n{command}'
     environment = os.environ | {"COLUMNS": COLUMNS, "PYTHONUTF8": "1"}
     done = subprocess.run(["bash", "-c", shell], capture_output=True, encoding="utf-8", env=environment, check=False)
     if done.returncode:
