@@ -25,7 +25,7 @@ NAMES = {
 SETTINGS = {"benchmarks": "zero-shot", "wide": "zero-shot", "development": "development"}
 
 
-def render(key: str, figures: Figures) -> str:
+def render(figures: Figures, key: str) -> str:
     """A table by its key, such as `benchmarks en`, `development zh` or `reliability en`."""
     kind, language = key.split()
     if kind == "reliability":
@@ -55,7 +55,7 @@ def _reliability(language: str, figures: Figures) -> Iterator[str]:
 
 def _newest(found: dict[str, Figure]) -> Figure | None:
     """Of the figures of all encoders, one that is not historic if there is such a one."""
-    return min(found.values(), key=lambda one: one.historic, default=None)
+    return min(found.values(), key=lambda one: bool(one.historic), default=None)
 
 
 def _name(corpus: str) -> str:

@@ -22,7 +22,7 @@ class Figure:
     value: float
     spread: float | None = None
     seeds: int = 0
-    historic: bool = False
+    historic: str = ""  # why it cannot be measured again, if it cannot
     run: tuple[str, str] = field(default=("", ""), compare=False)
     """Command and commit: figures of one run have the same."""
 
@@ -47,7 +47,7 @@ class Figures:
         for row in rows:
             encoder = row["metric"].split("/")[3]
             run = row["command"], row["commit"]
-            figure = Figure(row["value"], row["spread"], len(row["seeds"]), bool(row.get("historic")), run)
+            figure = Figure(row["value"], row["spread"], len(row["seeds"]), row.get("historic") or "", run)
             self._found.setdefault(without_encoder(row["metric"]), {})[encoder] = figure
 
     def by_encoder(self, metric: str) -> dict[str, Figure]:
@@ -88,7 +88,7 @@ def mean(figures: list[Figure]) -> Figure:
         fmean(one.value for one in figures),
         fmean(spreads) if len(spreads) == len(figures) else None,
         min(one.seeds for one in figures),
-        any(one.historic for one in figures),
+        next((one.historic for one in figures if one.historic), ""),
     )
 
 

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nerco import LENGTHS_MEASURE
-from onoma.evaluation.curves import SETTINGS
+from onoma.evaluation.curves import SETTINGS, new_figure
+from onoma.evaluation.plot_style import DASHES, MARKERS, plot_style
 from onoma.files import atomic_write_bytes
 from records import RESULTS, ROOT, main_with_errors, read_records
 
@@ -33,22 +34,27 @@ MOST_WORDS = 1500
 
 def plot_lengths(arguments: argparse.Namespace) -> None:
     """F1 by sentence length, one line per setting."""
-    from matplotlib.figure import Figure
+    with plot_style():
+        _save(draw_lengths(arguments.corpus), f"nerco-lengths-{arguments.corpus}.svg")
 
+
+def draw_lengths(corpus: str) -> Any:
+    """A figure with one line per setting; lines differ in their dashes and markers as well."""
     rows = read_records(RESULTS / "nerco.json")
-    figure = Figure(figsize=(6, 4), layout="constrained")
+    figure = new_figure((6, 4))
     axes = figure.subplots()
-    for setting, label in LINES.items():
-        start = f"nerco/{setting}/{arguments.corpus}/bert-zh/{LENGTHS_MEASURE}"
+    for (setting, label), marker, dashes in zip(LINES.items(), MARKERS, DASHES, strict=False):
+        start = f"nerco/{setting}/{corpus}/bert-zh/{LENGTHS_MEASURE}"
         found = {row["metric"].removeprefix(start): row for row in rows if row["metric"].startswith(start)}
         lengths = sorted(found, key=lambda name: int(name.rstrip("+").split("-")[0]))
         values, spreads = zip(*((found[one]["value"], found[one]["spread"] or 0.0) for one in lengths), strict=True)
-        axes.errorbar(lengths, values, yerr=spreads, marker="o", capsize=3, label=f"{label}, {_seeds(found)}")
+        look = {"marker": marker, "linestyle": dashes, "capsize": 3, "label": f"{label}, {_seeds(found)}"}
+        axes.errorbar(lengths, values, yerr=spreads, **look)
     axes.set_xlabel("characters of the sentence")
-    axes.set_ylabel(f"strict F1 on {arguments.corpus} test")
-    axes.grid(alpha=0.3)
-    figure.legend(loc="outside upper center")
-    _save(figure, f"nerco-lengths-{arguments.corpus}.svg")
+    axes.set_ylabel(f"strict F1 on {corpus} test")
+    axes.grid()
+    figure.legend(loc="outside upper center", ncols=len(LINES))
+    return figure
 
 
 def _seeds(found: dict[str, Any]) -> str:
@@ -149,7 +155,7 @@ def _save(figure: Figure, name: str) -> None:
     kind = name.rpartition(".")[2]
     metadata = {"Date": None} if kind == "svg" else {"Software": None}
     with rc_context(SETTINGS), atomic_write_bytes(IMAGES / name) as file:
-        figure.savefig(file, format=kind, metadata=metadata, dpi=110)
+        figure.savefig(file, format=kind, metadata=metadata, dpi=110, facecolor="white")
     print(f"written to {IMAGES / name}")
 
 

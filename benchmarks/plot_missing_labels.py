@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from matplotlib import rc_context
-from matplotlib.figure import Figure
-
 from incomplete_labels import MISSING_RATES, RESULTS_FILE
-from onoma.evaluation.curves import SETTINGS
+from onoma.evaluation.curves import new_figure
+from onoma.evaluation.plot_style import DASHES, MARKERS, plot_style
 from onoma.files import atomic_write_bytes
 from records import ROOT, read_records
 
@@ -22,21 +20,26 @@ LINES = {"": "BINDER", "-sampled": "BINDER, sampled negatives, repeated words ma
 def main() -> None:
     """Draw one line per setting, with the standard deviation over seeds."""
     records = {row["metric"]: row for row in read_records(RESULTS_FILE)}
-    figure = Figure(figsize=(6, 4), layout="constrained")
+    with plot_style(), atomic_write_bytes(PLOT) as file:
+        draw(records).savefig(file, format="svg", metadata={"Date": None}, facecolor="white")
+    print("now run python tools/dark_pictures.py")
+
+
+def draw(records: dict[str, Any]) -> Any:
+    """A figure with one line per setting; lines differ in their dashes and markers as well."""
+    figure = new_figure((6, 4))
     axes = figure.subplots()
-    for suffix, label in LINES.items():
+    for (suffix, label), marker, dashes in zip(LINES.items(), MARKERS, DASHES, strict=False):
         found = [(rate, _record(records, rate, suffix)) for rate in MISSING_RATES]
         points = [(rate, row["value"], row["spread"] or 0.0) for rate, row in found if row is not None]
         rates, values, spreads = zip(*points, strict=True)
-        axes.errorbar(rates, values, yerr=spreads, marker="o", capsize=3, label=label)
+        axes.errorbar(rates, values, yerr=spreads, marker=marker, linestyle=dashes, capsize=3, label=label)
     axes.set_xticks(MISSING_RATES)
     axes.set_xlabel("dropped mentions of train, percent")
     axes.set_ylabel("strict F1 on test")
-    axes.grid(alpha=0.3)
+    axes.grid()
     figure.legend(loc="outside upper center")
-    PLOT.parent.mkdir(parents=True, exist_ok=True)
-    with rc_context(SETTINGS), atomic_write_bytes(PLOT) as file:
-        figure.savefig(file, format="svg", metadata={"Date": None})
+    return figure
 
 
 def _record(records: dict[str, Any], rate: int, suffix: str) -> Any:

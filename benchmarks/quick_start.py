@@ -40,7 +40,7 @@ def main() -> None:
 
 def commands() -> Iterator[str]:
     """The lines of the page's bash blocks."""
-    for block in re.findall(r"^```bash\n(.*?)^```$", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL):
+    for block in re.findall(r"^```bash[^\n]*\n(.*?)^```$", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL):
         yield from block.splitlines()
 
 

@@ -2,7 +2,7 @@
 
 Made are docs/benchmarks.md (all records), docs/reproduction.md (the tables of the papers), and in all other pages and
 in the card of the embedded model what stands between `<!-- table: binder, Table 1 -->`, `<!-- claims: binder -->`,
-`<!-- sizing: corpora -->`, `<!-- systems: compared -->` or `<!-- card: benchmarks en -->` and `<!-- end -->`. With
+`<!-- sizing: corpora -->`, `<!-- systems: full -->` or `<!-- card: benchmarks en -->` and `<!-- end -->`. With
 `--check` nothing is written; the exit code is 1 if a page does not show what the records say.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -38,8 +38,12 @@ time, `cpu_seconds` as well. Rows marked *historic* cannot be measured again as 
 table. In commands, `$CORPORA` and `$ENCODERS` are the folders of corpora and encoders.
 """
 
-RENDERERS = {"sizing": sizing.render, "systems": choice.render}
-"""Of parts of which there is only one."""
+RENDERERS: dict[str, Callable[[Figures, str], str]] = {
+    "sizing": lambda figures, key: sizing.render(figures),
+    "systems": choice.render,
+    "card": card.render,
+}
+"""Of parts that are not tables of papers."""
 
 Row = dict[str, Any]
 
@@ -140,12 +144,9 @@ def fill_parts(text: str, papers: Papers, figures: Figures) -> str:
 
     def part(found: re.Match[str]) -> str:
         start, kind, key, end = found.groups()
-        if kind in RENDERERS:
-            made = RENDERERS[kind](figures)
-        elif kind == "card":
-            made = card.render(key, figures)
-        else:
-            made = reproduction.render_part(kind, key, papers, figures)
+        made = (
+            RENDERERS[kind](figures, key) if kind in RENDERERS else reproduction.render_part(kind, key, papers, figures)
+        )
         return f"{start}\n{made}\n\n{end}"
 
     return PART.sub(part, text)

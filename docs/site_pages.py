@@ -2,6 +2,7 @@
 
 - The navigation is made of docs/index.md: every section with links to pages is a part of it.
 - A page with `<!-- file: ../CONTRIBUTING.md -->` shows that file; links to the file lead to the page.
+- A picture with a dark version beside it, `NAME-dark.svg`, is shown in the version that fits the theme.
 - `<!-- api: onoma.load, onoma.Extractor -->` is replaced by signatures and docstrings.
 """
 
@@ -20,6 +21,7 @@ SECTION = re.compile(r"^## (.+)\n((?:(?!^## ).*\n?)*)", re.MULTILINE)
 LINK = re.compile(r"(?<=\]\()([^)#:\s]+)(?=[)#])")
 FRONT_MATTER = re.compile(r"\A---\n.*?^---\n", re.MULTILINE | re.DOTALL)
 NAME = re.compile(r"(?<!`)`([^`]+)`(?!`)(?=(\w?))")
+PICTURE = re.compile(r"^!\[([^\]]+)\]\(([^()\s]+)\)$", re.MULTILINE)
 CODE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 
 
@@ -42,6 +44,7 @@ class Site:
         if origin != page:
             text = FRONT_MATTER.sub("", origin.read_text(encoding="utf-8"))
         text = API.sub(lambda found: api_directives(found.group(1)), self._with_links(text, page, origin))
+        text = PICTURE.sub(lambda found: with_dark_version(found, page), text)
         if page.name in NOT_SEARCHED:
             text = f"---\nnosearch: true\n---\n{text}"
         return text + navigation(text) if page == self.docs / INDEX else text
@@ -56,6 +59,19 @@ class Site:
         parts = CODE.split(text)  # text, code, text, ...
         parts[::2] = [LINK.sub(move, part) for part in parts[::2]]
         return "".join(parts)
+
+
+def with_dark_version(picture: re.Match[str], page: Path) -> str:
+    """A picture in both versions, if there is a dark one."""
+    alt, light = picture.groups()
+    dark = Path(light).with_stem(f"{Path(light).stem}-dark")
+    if not (page.parent / dark).is_file():
+        return picture.group()
+    images = "".join(
+        f"```{{image}} {path}\n:alt: {alt}\n:class: only-{theme}\n```\n"
+        for theme, path in (("light", light), ("dark", dark.as_posix()))
+    )
+    return f"````{{container}} picture\n{images}````"
 
 
 def sections(index: str) -> dict[str, list[str]]:

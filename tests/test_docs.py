@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -32,8 +32,12 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 
 from doc_examples import (  # noqa: E402
+    APPROXIMATE,
     DOCS,
+    NOT_RUN,
     PAGES,
+    REASONS,
+    Block,
     blocks,
     example_folder,
     examples,
@@ -41,8 +45,9 @@ from doc_examples import (  # noqa: E402
     is_shown,
     refreshed,
     run,
-    run_command,
+    run_lines,
 )
+from doc_files import make_files  # noqa: E402
 
 README = ROOT / "README.md"
 LINKED = [
@@ -52,6 +57,16 @@ LINKED = [
     ROOT / "src/onoma/models/default/README.md",
 ]
 LINK = re.compile(r"\]\(([^)#:\s]*)(?:#([^)\s]*))?\)")
+
+
+OPENING = re.compile(r"^```(\w*) *(.*)\n(?:.*\n)*?```$", re.MULTILINE)
+CALL_TREE = 'ner.extract("Tom flew to Paris.", ["person", "city"])\n│'
+"""A picture of what a call does."""
+
+
+def lines_to_run(page: Path) -> list[Block]:
+    """The bash blocks of a page that are run."""
+    return [block for block in blocks(page.read_text("utf-8"), "bash") if block.is_run]
 
 
 def name(page: Path) -> str:
@@ -66,10 +81,43 @@ def test_examples_print_what_they_show(page: Path) -> None:
     namespace: dict[str, Any] = {"__name__": "example"}
     with example_folder():
         for block in blocks(page.read_text("utf-8"), "python", "console"):
-            for example in examples(block):
+            for example in examples(block) if block.is_run else ():
                 printed = run(block, example, page, namespace)
                 fix = f"Fix: python tools/doc_examples.py {name(page)}"
                 assert is_shown(block, example, printed), f"line {block.line} prints:\n{printed}\n{fix}"
+
+
+@pytest.mark.parametrize("page", [one for one in PAGES if lines_to_run(one)], ids=name)
+def test_commands_run(page: Path) -> None:
+    with example_folder():
+        make_files(Path.cwd())
+        for block in lines_to_run(page):
+            run_lines(block)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_block_is_run_or_says_why_not(page: Path) -> None:
+    text = page.read_text("utf-8")
+    for language, mark in OPENING.findall(text):
+        place = f"{name(page)}: ```{language} {mark}"
+        assert language in {"python", "console", "bash", "yaml", "json", "text"}, place
+        if mark.startswith(NOT_RUN):
+            assert mark.removeprefix(NOT_RUN) in REASONS, f"{place}; the reasons are {', '.join(sorted(REASONS))}"
+        else:
+            assert mark in ("", APPROXIMATE), place
+    for block in blocks(text, "text"):
+        is_example = re.search(r"^(\$ |import |from |┏)|^\w+\(|\w\.\w+\(.*\)$", block.source, re.MULTILINE)
+        assert not is_example or not block.is_run or block.source.startswith(CALL_TREE), f"{name(page)}:{block.line}"
+    for block in blocks(text, "python"):
+        compile(block.source, page, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+
+
+def test_a_command_that_fails_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for line, message in (("onoma info nowhere", "no such file"), ("false | cat", "false")):
+        (block,) = blocks(f"```bash\n{line}\n```\n", "bash")
+        with pytest.raises(RuntimeError, match=message):
+            run_lines(block)
 
 
 def test_examples_that_print_something_else_are_rewritten() -> None:
@@ -160,29 +208,6 @@ def test_tour_runs() -> None:
     done = subprocess.run(tour, capture_output=True, encoding="utf-8", env=os.environ | {"PYTHONUTF8": "1"}, check=True)
     assert "Peking University" in done.stdout
     assert done.stdout.rstrip().endswith("`onoma --help`.")
-
-
-@pytest.mark.slow
-def test_commands_of_the_quick_start_run_one_after_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All but the training, which takes minutes: the English half of the embedded model stands for what it makes."""
-    shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    monkeypatch.chdir(tmp_path)
-    page = DOCS / "quick-start.md"
-    lines = [
-        line
-        for block in blocks(page.read_text("utf-8"), "bash")
-        for line in block.source.splitlines()
-        if line.startswith("onoma ")
-    ]
-    (training,) = [line for line in lines if line.startswith("onoma train ")]
-    made = tmp_path / training.split()[-1] / "onnx"
-    made.parent.mkdir(parents=True)
-    made.symlink_to(ROOT / "src/onoma/models/default/en")
-    for line in lines:
-        if line != training:
-            run_command(line)
-    assert "examples/repairs" in training
-    assert (tmp_path / "report.html").stat().st_size > 10_000
 
 
 # --- README and links

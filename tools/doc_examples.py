@@ -6,6 +6,9 @@ A change of the embedded model changes scores and sometimes mentions that exampl
 print in lines that begin with `#>`, console blocks below each command. Outputs that are still right are left as they
 are: numbers of blocks with the mark `approx` may differ by 0.05. Read the changes before you commit them: a sentence
 around an example may not be true any more. Pages in docs/lab tell what was tried with former versions and are not run.
+
+The tests also run the lines of bash blocks, with the files of doc_files.py; only `pip install` is left out. Blocks with
+the mark `not-run: REASON` are not run; the reason is one of REASONS.
 """
 
 from __future__ import annotations
@@ -33,6 +36,20 @@ SHOWN = "#>"
 APPROXIMATE = "approx"
 """Mark of blocks that show scores: with weights in int8, these differ between processors."""
 TOLERANCE = 0.05
+NOT_RUN = "not-run: "
+"""Mark of blocks that are not run; a reason follows."""
+REASONS = {
+    "installs packages",
+    "trains a model",
+    "needs a model that PyTorch runs",
+    "needs corpora",
+    "needs a cluster",
+    "needs Docker",
+    "starts a service",
+    "needs a running service",
+    "takes minutes",
+    "measures the machine",
+}
 COLUMNS = "80"
 
 
@@ -44,6 +61,11 @@ class Block(NamedTuple):
     source: str
     start: int  # of the source in the page
     line: int
+
+    @property
+    def is_run(self) -> bool:
+        """Whether it is an example that can be run anywhere."""
+        return not self.mark.startswith(NOT_RUN)
 
 
 class Example(NamedTuple):
@@ -81,9 +103,36 @@ def run(block: Block, example: Example, page: Path, namespace: dict[str, Any]) -
     return printed.getvalue()
 
 
+def run_lines(block: Block) -> None:
+    """Run the lines of a bash block; commands of `onoma` in this process, without starting Python for each."""
+    for line in block.source.replace("\\\n", " ").splitlines():
+        words = shlex.split(line, comments=True)
+        if words[:1] == ["onoma"] and words[1] != "corpus" and not re.search(r" [|>] |\*", line):
+            run_here(words)
+        elif words and words[:2] != ["pip", "install"]:
+            run_command(f"set -o pipefail; {line}")
+
+
+def run_here(words: list[str]) -> None:
+    """Run a command of `onoma` in this process."""
+    from onoma.cli import main
+
+    before, errors = sys.argv, io.StringIO()
+    sys.argv = words
+    try:
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(errors):
+            main()
+    except SystemExit as stopped:
+        if stopped.code:
+            raise RuntimeError(f"{shlex.join(words)}\n{errors.getvalue()}") from stopped
+    finally:
+        sys.argv = before
+
+
 def run_command(command: str) -> str:
     """What a command prints in a shell."""
-    shell = f'onoma() {{ {shlex.quote(sys.executable)} -m onoma "$@"; }}\n{command}'
+    python = shlex.quote(sys.executable)
+    shell = f'onoma() {{ {python} -m onoma "$@"; }}\npython() {{ {python} "$@"; }}\n{command}'
     environment = os.environ | {"COLUMNS": COLUMNS, "PYTHONUTF8": "1"}
     done = subprocess.run(["bash", "-c", shell], capture_output=True, encoding="utf-8", env=environment, check=False)
     if done.returncode:
@@ -132,6 +181,8 @@ def refreshed(text: str, page: Path) -> str:
     namespace: dict[str, Any] = {"__name__": "example"}
     pieces, place = [], 0
     for block in blocks(text, "python", "console"):
+        if not block.is_run:
+            continue
         source = ""
         for example in examples(block):
             printed = run(block, example, page, namespace)

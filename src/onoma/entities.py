@@ -177,7 +177,7 @@ class Entity:
 
     @property
     def key(self) -> tuple[int, int, str]:
-        """What strict evaluation compares: (start, end, label)."""
+        """The triple (start, end, label), which strict evaluation compares."""
         return self.start, self.end, self.label
 
     def to_dict(self) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def load(
     """Load a model: the embedded one, one in a folder, or one from the hub (`owner/name` or `owner/name@revision`).
 
     Args:
-        name_or_folder: None for the embedded model.
+        name_or_folder: None or "embedded" for the embedded model; "embedded/en" for one of its models.
         backend: "onnx" (without PyTorch), "torch", or "auto": onnx if the model has it.
         device: for torch, such as "cpu" or "cuda"; None for a GPU if there is one.
         threads: for onnx; None for one per physical core, within the CPU quota of a container.
@@ -186,7 +186,7 @@ class Extractor:
 
     @property
     def labels(self) -> frozenset[str] | None:
-        """The labels that can be asked for; None: any."""
+        """The labels that can be asked for, or None for any."""
         known = [model.get().runtime.labels for model in self._models]
         return frozenset().union(*(own for own in known if own is not None)) if None not in known else None
 

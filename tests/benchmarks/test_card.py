@@ -22,16 +22,16 @@ NOT_MEASURED = "Not measured yet."
 
 
 def row(metric: str, value: float, **others: Any) -> dict[str, Any]:
-    return {"metric": metric, "value": value, "spread": None, "seeds": [], **others}
+    return {"metric": metric, "value": value, "spread": None, "seeds": [], "command": "", "commit": "", **others}
 
 
 def test_the_table_of_a_suite_has_its_mean() -> None:
     names = SUITES["benchmarks"]["zh"].sets
     rows = [row(f"embedded/zero-shot/{name}/bge/f1", 40.0 + place) for place, name in enumerate(names)]
     former = [row(f"embedded/zero-shot/{name}/bert/f1", 90.0, historic="other weights") for name in names]
-    assert card.render("benchmarks zh", Figures(rows[1:], {})) == NOT_MEASURED
-    assert "| 90.0 |" in card.render("benchmarks zh", Figures(former, {}))
-    assert card.render("benchmarks zh", Figures(former + rows, {})).splitlines() == [
+    assert card.render(Figures(rows[1:], {}), "benchmarks zh") == NOT_MEASURED
+    assert "| 90.0 |" in card.render(Figures(former, {}), "benchmarks zh")
+    assert card.render(Figures(former + rows, {}), "benchmarks zh").splitlines() == [
         "| Resume | CLUENER | E-commerce | MSRA | mean |",
         "| ---: | ---: | ---: | ---: | ---: |",
         "| 40.0 | 41.0 | 42.0 | 43.0 | **41.5** |",
@@ -41,7 +41,7 @@ def test_the_table_of_a_suite_has_its_mean() -> None:
 def test_a_suite_of_many_corpora_has_one_line_for_each() -> None:
     names = SUITES["development"]["en"].sets
     rows = [row(f"embedded/development/{name}/gte/f1", 30.0) for name in names]
-    lines = card.render("development en", Figures(rows, {})).splitlines()
+    lines = card.render(Figures(rows, {}), "development en").splitlines()
     assert len(lines) == 2 + len(names) + 1
     assert lines[-1] == "| mean | **30.0** |"
 
@@ -55,8 +55,8 @@ def test_shares_of_right_mentions_by_score() -> None:
         "right_percent_90_100": 100.0,
     }
     figures = Figures([row(one.metric, one.value) for one in found], {})
-    assert card.render("reliability en", figures).splitlines()[0] == "| 0.1 to 0.2 | 0.5 to 0.6 | 0.9 to 1.0 |"
-    assert card.render("reliability zh", figures) == NOT_MEASURED
+    assert card.render(figures, "reliability en").splitlines()[0] == "| 0.1 to 0.2 | 0.5 to 0.6 | 0.9 to 1.0 |"
+    assert card.render(figures, "reliability zh") == NOT_MEASURED
 
 
 def test_scores_of_reported_mentions(ner: Extractor) -> None:
@@ -71,4 +71,4 @@ def test_scores_of_reported_mentions(ner: Extractor) -> None:
 @pytest.mark.parametrize("key", ["benchmarks fr", "nothing en"])
 def test_unknown_tables_are_errors(key: str) -> None:
     with pytest.raises(KeyError):
-        card.render(key, Figures([], {}))
+        card.render(Figures([], {}), key)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -33,6 +34,15 @@ def test_the_page_begins_with_a_clone_and_ends_with_a_report() -> None:
     assert lines[0].startswith(f"git clone {quick_start.ADDRESS}")
     assert sum(line.startswith("onoma evaluate ") for line in lines) == 2
     assert lines[-1].startswith("onoma report ")
+
+
+def test_the_page_names_the_time_that_was_measured() -> None:
+    rows = json.loads((quick_start.RESULTS / "quick_start.json").read_text("utf-8"))
+    seconds = {row["metric"].rpartition("/")[2]: row["value"] for row in rows}
+    page = quick_start.PAGE.read_text("utf-8")
+    assert f"three and a half minutes ({seconds['seconds']:.0f} s)" in page
+    assert "two minutes of training" in page
+    assert (round(seconds["seconds"] / 30) / 2, round(seconds["training_seconds"] / 60)) == (3.5, 2)
 
 
 def test_commands_run_in_the_folder_that_they_change_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,6 +28,12 @@ def test_files_become_a_folder_of_shards(corpus: Callable[..., Any], tmp_path: P
     assert json.loads(again.out)["documents"] == 10
 
 
+def test_the_embedded_model_by_name(command: Callable[..., Any], tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "a.jsonl", make_rows(2))
+    outcome = command("corpus", path, tmp_path / "out", "--labels", "city", "--model", "embedded/en", "--workers", "1")
+    assert outcome.code == 0, outcome.err
+
+
 def test_wrong_use_ends_with_a_message_that_says_what_to_do(corpus: Callable[..., Any], tmp_path: Path) -> None:
     path = write_lines(tmp_path / "a.jsonl", make_rows(2))
     for arguments, message in (

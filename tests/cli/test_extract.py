@@ -43,6 +43,12 @@ def test_a_table_of_entities(extract: Callable[..., Any]) -> None:
     assert "Rome" in outcome.out
 
 
+@pytest.mark.parametrize("name", ["embedded", "embedded/en"])
+def test_the_embedded_model_by_name(command: Callable[..., Any], name: str) -> None:
+    outcome = command("extract", "Tom flew to Paris.", "--labels", "city", "--model", name, "--format", "json")
+    assert [one["text"] for one in json.loads(outcome.out)[0]["entities"]] == ["Paris"]
+
+
 def test_overlap_threshold_and_json(extract: Callable[..., Any]) -> None:
     outcome = extract(TEXT, "--labels", "person,city,band", "--overlap", "nested", "--format", "json")
     (document,) = json.loads(outcome.out)

@@ -71,6 +71,13 @@ def test_the_folder_of_a_training_run_stands_for_its_model(
     assert model["folder"] == str(tmp_path / "run" / "model")
 
 
+def test_the_embedded_model_by_name(command: Callable[..., Any]) -> None:
+    models = json.loads(command("info", "embedded", "--json").out)["models"]
+    assert [one["language"] for one in models] == ["zh", "en"]
+    assert json.loads(command("info", "--json").out)["models"] == models
+    assert json.loads(command("info", "embedded/en", "--json").out)["models"][0]["language"] == "en"
+
+
 def test_several_models_in_one_folder(command: Callable[..., Any], tiny_model: Path, tmp_path: Path) -> None:
     for name in ("zh", "en"):
         shutil.copytree(tiny_model, tmp_path / name)

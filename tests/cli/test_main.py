@@ -320,3 +320,12 @@ def test_sigterm_ends_training_without_a_traceback(
     assert printed.splitlines()[-1] == "terminated"
     assert "Traceback" not in printed
     assert not list(tmp_path.rglob("*.part"))
+
+
+def test_evaluate_and_export_know_the_embedded_model_by_name(command: Callable[..., Any], tmp_path: Path) -> None:
+    write([Document.from_spans("Tom flew to Paris.", [(12, 17, "city")])], tmp_path / "test.jsonl")
+    report = json.loads(command("evaluate", tmp_path, "--model", "embedded/en", "--json").out)
+    assert report["strict"]["micro"]["f1"] == 1.0
+    outcome = command("export", "embedded", tmp_path / "exported")
+    assert outcome.code == 2
+    assert "holds several models" in outcome.err

@@ -11,7 +11,9 @@ import pytest
 from typer.main import get_command
 
 from onoma.cli import app
+from onoma.models.hub import EMBEDDED
 from onoma.serve.settings import Limits, ServeSettings, read_api_key
+from onoma.serve.sources import parse_sources
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,6 +35,16 @@ def test_a_missing_extra_is_named(command: Callable[..., object], monkeypatch: p
     outcome = command("serve")
     assert outcome.code == 2  # type: ignore[attr-defined]
     assert 'pip install "onoma[serve]"' in outcome.err  # type: ignore[attr-defined]
+
+
+def test_models_are_named_as_everywhere() -> None:
+    sources = parse_sources(["embedded", "embedded/zh", "english=embedded/en"])
+    assert {one.name: one.load(1).folder for one in sources} == {
+        "embedded": EMBEDDED,
+        "zh": EMBEDDED / "zh",
+        "english": EMBEDDED / "en",
+    }
+    assert all(one.is_onnx for one in sources)
 
 
 def test_the_key_is_read_from_a_file_or_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 import onoma
+from onoma.cli.train import how_to_use
 from onoma.training import run
 
 SHORT = ("--set", "training.max_steps=4", "--set", "training.eval_steps=2")
@@ -122,3 +123,9 @@ def test_train_is_imported_only_when_it_is_used() -> None:
     outcome = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert outcome.stdout.split() == ["True", "False"]
     assert onoma.train is run.train
+
+
+def test_the_command_that_is_recommended_has_all_types_or_says_how_many_are_left_out() -> None:
+    labels = [f"type {number}" for number in range(13)]
+    assert how_to_use(Path("runs/a"), labels[:4]).endswith('--labels "type 0, type 1, type 2, type 3"')
+    assert how_to_use(Path("runs/a"), labels).endswith('type 9" (and 3 more: onoma info runs/a)')

@@ -62,6 +62,10 @@ def test_tuned_thresholds_are_written(
 def test_the_embedded_models_are_tuned_one_at_a_time(command: Callable[..., Any], corpus: Path) -> None:
     from onoma.models.hub import EMBEDDED
 
-    outcome = command("tune-thresholds", EMBEDDED, corpus)
+    for name in ("embedded", EMBEDDED):
+        outcome = command("tune-thresholds", name, corpus)
+        assert outcome.code == 2
+        assert "holds several models" in outcome.err
+    outcome = command("tune-thresholds", "embedded/en", corpus, "--write")
     assert outcome.code == 2
-    assert "holds several models" in outcome.err
+    assert "Fix: use --output FOLDER" in outcome.err

@@ -47,6 +47,19 @@ def test_one_row_per_entity_in_polars(ner: Extractor) -> None:
     assert joined["id"].to_list() == ["a", "a", "d", "d"]
 
 
+def test_without_entities_columns_have_the_same_types(library: tuple[Any, Any], ner: Extractor) -> None:
+    module, frames = library
+    full, empty, blank = (
+        module.extract_entities(frames.DataFrame({"text": texts}), LABELS, model=ner)
+        for texts in (TEXTS, ["We eat soup ."], ["", " "])
+    )
+    assert len(full) > len(empty) == len(blank) == 0
+    assert list(full.dtypes) == list(empty.dtypes) == list(blank.dtypes)
+    assert list(full.columns) == list(empty.columns)
+    if frames is pd:
+        assert full.index.dtype == empty.index.dtype
+
+
 @pytest.mark.parametrize("missing", [None, float("nan"), pd.NA])
 def test_missing_values_of_pandas(ner: Extractor, missing: Any) -> None:
     series = pd.Series([missing, "Tom flew to Oslo ."], index=["x", "y"], dtype=object)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import logging
 from pathlib import Path
@@ -87,6 +88,24 @@ def test_options_that_would_change_the_result_are_refused(model: GLiNER, option:
     with pytest.raises(OnomaError, match=f"{next(iter(option))}.*no counterpart.*Fix: leave it out"):
         model.predict_entities(TEXT, ["city"], **option)
     assert model.predict_entities(TEXT, ["city"], **dict.fromkeys(option), packing_config=object()) != []
+
+
+@pytest.mark.parametrize(
+    ("name", "fix"),
+    [("device", "map_location"), ("encode_labels", "labels are encoded once"), ("run", "Fix: use inference. It has")],
+)
+def test_what_gliner_has_beyond_this_class_is_explained(model: GLiNER, name: str, fix: str) -> None:
+    assert not hasattr(model, name)
+    with pytest.raises(AttributeError, match=fix) as raised:
+        getattr(model, name)
+    assert "predict_entities" in str(raised.value)
+    assert "docs/guides/integrations/gliner.md" in str(raised.value)
+
+
+def test_other_names_are_missing_as_usual(model: GLiNER) -> None:
+    with pytest.raises(AttributeError, match=r"'GLiNER' object has no attribute 'inferense'$"):
+        model.inferense  # noqa: B018
+    assert copy.copy(model).predict_entities(TEXT, ["city"])  # which asks for attributes before there are any
 
 
 def test_options_of_loading_are_ignored_with_a_warning(tiny_model: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -124,3 +124,10 @@ def test_a_registry_from_a_configuration(tiny_model: Path, monkeypatch: pytest.M
 def test_bad_use_is_refused_at_once(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(OnomaError, match=message):
         OnomaRecognizer(**arguments)
+
+
+def test_a_recogniser_says_what_it_is(ner: Extractor) -> None:
+    assert repr(OnomaRecognizer(entity_mapping=MAPPING, model="embedded/en")) == (
+        "OnomaRecognizer('OnomaRecognizer', en, entities: LOCATION, PERSON, model: embedded/en)"
+    )
+    assert "model: <Extractor: " in repr(OnomaRecognizer(entity_mapping=MAPPING, model=ner))

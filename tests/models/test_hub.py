@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 import onoma
 from fake_hub import FakeHub
 from onoma import Extractor, OnomaError
-from onoma.models.hub import find_model
+from onoma.models.hub import EMBEDDED, find_model
 
 
 def test_without_an_embedded_model_the_error_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -25,7 +26,39 @@ def test_without_a_name_the_embedded_model_is_loaded(tiny_model: Path, monkeypat
     assert onoma.load().extract("Tom flew to Paris .", ["person"])[0].text == "Tom"
 
 
-@pytest.mark.parametrize("name", ["model", "./runs/model", "/no/such/model", "a/b/c", "..", "../model"])
+@pytest.mark.parametrize(
+    ("name", "inner"), [("embedded", ""), ("embedded/en", "en"), ("embedded/zh", "zh"), (Path("embedded/zh"), "zh")]
+)
+def test_the_embedded_model_has_a_name(
+    name: str | Path, inner: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "embedded/en").mkdir(parents=True)  # not a model folder
+    assert find_model(name) == EMBEDDED / inner
+    assert onoma.load(name).folder == EMBEDDED / inner
+
+
+def test_another_embedded_model_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", lambda *_, **__: pytest.fail("asked the hub"))
+    with pytest.raises(
+        OnomaError, match=r"no embedded model 'embedded/fr'\. Fix: use embedded, or one of: embedded/en"
+    ):
+        onoma.load("embedded/fr")
+
+
+def test_a_model_folder_called_embedded_comes_first(
+    tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(tiny_model, "embedded/model")  # of a training run
+    assert find_model("embedded") == Path("embedded/model")
+    assert find_model("embedded/model") == Path("embedded/model")
+    assert find_model("embedded/en") == EMBEDDED / "en"
+
+
+@pytest.mark.parametrize(
+    "name", ["model", "./embedded", "embedded/", "./runs/model", "/no/such/model", "a/b/c", "..", "../model"]
+)
 def test_a_missing_folder_is_not_looked_for_on_the_hub(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import ast
 import asyncio
+import re
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -85,3 +88,18 @@ def test_a_busy_service_is_asked_again() -> None:
     ):
         client.extract("a", LABELS)
     assert len(seen) == 2
+
+
+def test_clients_say_where_they_send_requests() -> None:
+    assert repr(Client("http://ner.example:9000", api_key="secret")) == "Client('http://ner.example:9000')"
+    assert repr(AsyncClient("http://ner.example:9000")) == "AsyncClient('http://ner.example:9000')"
+
+
+def test_the_example_of_the_guide_runs(service: Running) -> None:
+    page = (Path(__file__).parents[2] / "docs/guides/serve.md").read_text("utf-8")
+    (source,) = [one for one in re.findall(r"^```python.*?\n(.*?)^```$", page, re.M | re.S) if "AsyncClient" in one]
+    source = source.replace("http://127.0.0.1:8000", service.url).replace(
+        "AsyncClient()", f"AsyncClient({service.url!r})"
+    )
+    code = compile(source, "serve.md", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    asyncio.run(eval(code, {"texts": TEXTS, "book": TEXTS[0]}))

@@ -11,7 +11,7 @@ from onoma.cli.shared import Json, print_json
 
 
 def export(
-    model: Annotated[str, typer.Argument(help="Model: a folder or a hub name.")],
+    model: Annotated[str, typer.Argument(help="Model: a folder, a hub name or embedded/en.")],
     output: Annotated[Path, typer.Argument(help="New folder to write.")],
     int8: Annotated[bool, typer.Option("--int8", help="Weights in 8 bits: a quarter of the size, and faster.")] = False,
     as_json: Json = False,

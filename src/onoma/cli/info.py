@@ -12,15 +12,22 @@ from onoma.cli.shared import FORMAT_NAMES, Json, print_json, show, spinner
 
 def info(
     source: Annotated[
-        str | None, typer.Argument(help="Corpus (a file, a folder of splits, FOLDER:SPLIT) or model folder.")
+        str | None,
+        typer.Argument(help="Corpus (a file, a folder of splits, FOLDER:SPLIT), model folder, or `embedded`."),
     ] = None,
     data_format: Annotated[str | None, typer.Option("--format", help=f"Format: {FORMAT_NAMES}.")] = None,
     as_json: Json = False,
 ) -> None:
     """Describe a corpus, with warnings about doubtful labels, or a model; without SOURCE, the embedded model."""
     from onoma.models.config import is_model_folder
+    from onoma.models.hub import is_embedded_name
 
-    if source is None or is_model_folder(source) or is_model_folder(Path(source) / "model"):  # of a training run
+    if (
+        source is None
+        or is_embedded_name(source)
+        or is_model_folder(source)
+        or is_model_folder(Path(source) / "model")  # of a training run
+    ):
         from onoma.models.info import describe_model, render_models
 
         models = describe_model(source)

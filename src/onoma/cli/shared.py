@@ -31,7 +31,7 @@ LabelNames = Annotated[
 TypesFile = Annotated[Path | None, typer.Option("--types", help="YAML file of types: name: description.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
 Model = Annotated[
-    str | None, typer.Option("--model", help="Model: a folder or a hub name; by default the embedded one.")
+    str | None, typer.Option("--model", help="Model: a folder, a hub name or embedded; by default the embedded one.")
 ]
 BackendName = Annotated[Literal["auto", "onnx", "torch"], typer.Option(help="What runs the model.")]
 Device = Annotated[str | None, typer.Option(help="Device for torch, such as cpu or cuda.")]

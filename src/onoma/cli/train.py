@@ -13,6 +13,9 @@ import typer
 from onoma.cli.shared import Changes, Json, is_main_process, print_json
 from onoma.errors import OnomaError
 
+SHOWN_LABELS = 10
+"""Of the types of a model, in the command that uses it."""
+
 
 def train(
     recipe: Annotated[Path | None, typer.Argument(help="Recipe: a YAML file. Without one, give --start.")] = None,
@@ -84,9 +87,15 @@ def _fine_tune(start: str | None, data: Path, output: Path | None, changes: Sequ
     for name, scores in tuned.metrics["test"].items():
         _print_gain(f"on test of {name}", tuned.metrics["start"]["test"][name], scores)
     size = sum(path.stat().st_size for path in tuned.onnx.iterdir()) / 1e6
-    labels = ", ".join(tuned.labels[:3])
     print(f"trained on {tuned.documents} documents, written to {tuned.model}, in int8 to {tuned.onnx} ({size:.1f} MB)")
-    print(f'use it: onoma extract TEXT --model {tuned.onnx} --labels "{labels}"')
+    print(how_to_use(tuned.onnx, tuned.labels))
+
+
+def how_to_use(model: Path, labels: Sequence[str]) -> str:
+    """The command that extracts with a model, and how many of its types it leaves out."""
+    named, more = ", ".join(labels[:SHOWN_LABELS]), len(labels) - SHOWN_LABELS
+    rest = f" (and {more} more: onoma info {model})" if more > 0 else ""
+    return f'use it: onoma extract TEXT --model {model} --labels "{named}"{rest}'
 
 
 def _print_gain(where: str, before: dict[str, float], after: dict[str, float]) -> None:

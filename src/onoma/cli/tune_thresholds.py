@@ -20,10 +20,11 @@ from onoma.cli.shared import (
     progress_bar,
     show,
 )
+from onoma.errors import OnomaError
 
 
 def tune_thresholds(
-    model: Annotated[str, typer.Argument(help="Model: a folder or a hub name.")],
+    model: Annotated[str, typer.Argument(help="Model: a folder, a hub name or embedded.")],
     corpus: CorpusPath,
     split: Annotated[str | None, typer.Option(help="Split of a corpus folder; by default dev.")] = None,
     per_type: Annotated[bool, typer.Option("--per-type", help="Also a threshold for each frequent type.")] = False,
@@ -41,9 +42,13 @@ def tune_thresholds(
     from onoma.evaluation.runs import DEV_SPLITS, open_corpus
     from onoma.evaluation.tuning import render_tuned, tune
     from onoma.extractor import load
+    from onoma.models.hub import EMBEDDED, find_model
 
+    folder = find_model(model)
+    if write and folder in (EMBEDDED, *EMBEDDED.iterdir()):
+        raise OnomaError("--write would change the installed package. Fix: use --output FOLDER")
     gold = open_corpus(corpus, split, usual=DEV_SPLITS, names=names, language=language, limit=limit)
-    extractor = load(model, backend, device)
+    extractor = load(folder, backend, device)
     with progress_bar(len(gold)) as update:
         tuned = tune(extractor, gold, per_type=per_type, batch_size=batch_size, on_progress=update)
     if output:

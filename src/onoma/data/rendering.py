@@ -35,6 +35,8 @@ ROW_COLUMNS = ("file", "document", "id", "start", "end", "text", "label", "score
 """The columns of CSV and Parquet; `document` counts the documents of a file from 1."""
 ROWS_PER_GROUP = 50_000
 """Rows that are written to Parquet at once."""
+SCORE_DIGITS = 4
+"""Decimals of scores in every format."""
 SECONDS_BETWEEN_TABLES = 5.0
 """How often rows are written while documents are read."""
 
@@ -65,7 +67,7 @@ def write_csv(documents: Iterable[Located], path: str | os.PathLike[str] | None 
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(ROW_COLUMNS)
         for one in documents:
-            writer.writerows((*row, round(score, 4)) for *row, score in _rows(one))
+            writer.writerows(_rows(one))
             file.flush()
 
 
@@ -90,7 +92,8 @@ def _rows(one: Located) -> Iterator[tuple[Any, ...]]:
     """A row per entity, with the values of `ROW_COLUMNS`."""
     identifier = None if one.document.id is None else str(one.document.id)
     for entity in one.document.entities:
-        yield one.file, one.number, identifier, *entity.to_dict().values()
+        values = entity.to_dict() | {"score": round(entity.score, SCORE_DIGITS)}
+        yield one.file, one.number, identifier, *values.values()
 
 
 def write_tables(
@@ -131,7 +134,7 @@ def as_record(document: Document) -> dict[str, Any]:
     """A document as plain values, readable as the format `jsonl`."""
     record: dict[str, Any] = {} if document.id is None else {"id": document.id}
     record["text"] = document.text
-    record["entities"] = [one.to_dict() | {"score": round(one.score, 4)} for one in document.entities]
+    record["entities"] = [one.to_dict() | {"score": round(one.score, SCORE_DIGITS)} for one in document.entities]
     return record | {key: value for key, value in document.meta.items() if key not in record}
 
 

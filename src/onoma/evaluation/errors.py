@@ -47,7 +47,7 @@ class MentionError:
 
     @property
     def label(self) -> str:
-        """The type that it counts for: that of the gold mention if there is one."""
+        """The type that it counts for, which is that of the gold mention if there is one."""
         mention = self.gold or self.predicted
         return mention.label if mention else ""
 

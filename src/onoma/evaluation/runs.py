@@ -212,10 +212,7 @@ def load_models(names: Sequence[str], backend: Backend = "auto", device: str | N
         raise OnomaError(f"the model {same} is named twice. Fix: name each model once.")
     short = [_short_name(name) for name in names]
     shown = [own if short.count(own) == 1 else name for name, own in zip(names, short, strict=True)]
-    return {
-        own: load(None if name == EMBEDDED_NAME else name, backend, device)
-        for own, name in zip(shown, names, strict=True)
-    }
+    return {own: load(name, backend, device) for own, name in zip(shown, names, strict=True)}
 
 
 def _short_name(name: str) -> str:

@@ -25,6 +25,32 @@ Labels = str | Iterable[str] | Mapping[str, str]
 LabelsPerText = Sequence[Sequence[str] | Mapping[str, str]]
 
 _WITHOUT_EFFECT = ("packing_config",)
+_LOADING = "choose it when the model is loaded: from_pretrained(map_location=...)"
+_TRAINING = "use `onoma train --start embedded --data train.json`, which reads GLiNER's training data"
+_EXPORT = "use `onoma export MODEL FOLDER`, with --int8 for weights in 8 bits"
+_EMBEDDINGS = "use predict_entities: labels are encoded once and kept, with onoma.load(cache_dir=...) also on disk"
+_INSTEAD = {
+    "run": "use inference",
+    "predict": "use inference",
+    "run_batch": "use inference",
+    **dict.fromkeys(("encode_labels", "predict_with_embeds", "batch_predict_with_embeds"), _EMBEDDINGS),
+    **dict.fromkeys(("device", "cuda", "cpu", "half", "float", "bfloat16"), _LOADING),
+    **dict.fromkeys(("quantize", "export_to_onnx", "export_to_openvino"), _EXPORT),
+    **dict.fromkeys(("train", "train_model", "create_training_args", "compile_for_training"), _TRAINING),
+    **dict.fromkeys(("freeze_component", "unfreeze_component", "parameters", "named_parameters"), _TRAINING),
+    "evaluate": "use `onoma evaluate CORPUS --model MODEL`, or onoma.evaluate",
+    "compile": "leave it out",
+    "from_config": "train a model with Onoma and load it with from_pretrained",
+    "load_from_config": "train a model with Onoma and load it with from_pretrained",
+    **dict.fromkeys(("model", "forward", "state_dict"), "use model.extractor, which is what onoma.load returns"),
+    **dict.fromkeys(("data_processor", "decoder", "onnx_model"), "use model.extractor, as onoma.load returns it"),
+    "configure_inference_packing": "leave it out: texts are always packed into batches of similar length",
+    "resize_token_embeddings": "leave it out",
+    "resize_embeddings": "leave it out",
+    "predict_relations": "use another library for relations: Onoma finds entities",
+    "generate_labels": "name the labels: Onoma does not generate them",
+}
+"""What GLiNER 0.2 has and this class lacks, and what to use instead."""
 _LOGGER = logging.getLogger("onoma")
 
 
@@ -66,6 +92,17 @@ class GLiNER:
                 raise
             fix = "leave the name out to load the embedded model, or name a model that was trained with Onoma"
             raise OnomaError(f"weights of GLiNER cannot be loaded: {error}. Fix: {fix}") from error
+
+    def __getattr__(self, name: str) -> Any:
+        """Called for attributes that do not exist: an error that says what to use instead of one of GLiNER."""
+        if name not in _INSTEAD:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+        raise AttributeError(
+            f"Onoma's GLiNER has no {name!r}. Fix: {_INSTEAD[name]}. It has {', '.join(_PUBLIC)}; what differs: "
+            "docs/guides/integrations/gliner.md",
+            name=name,
+            obj=self,
+        )
 
     @property
     def config(self) -> ModelConfig:
@@ -153,6 +190,9 @@ class GLiNER:
     def push_to_hub(self, repo_id: str, **options: Any) -> str:
         """Upload the model to the hub, as `Extractor.push_to_hub` does."""
         return self.extractor.push_to_hub(repo_id, **options)
+
+
+_PUBLIC = [name for name in vars(GLiNER) if not name.startswith("_")]
 
 
 def _refuse(options: Mapping[str, Any]) -> None:

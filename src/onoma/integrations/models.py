@@ -7,7 +7,7 @@ import os
 from onoma.extractor import Extractor, load
 
 Model = Extractor | str | os.PathLike[str] | None
-"""A loaded model, a folder, a hub name, or None for the embedded model."""
+"""A loaded model, a folder, a hub name, or None (or "embedded") for the embedded model."""
 
 
 def as_extractor(model: Model) -> Extractor:

@@ -39,8 +39,9 @@ def extract_entities(
     """
     series = _texts(data, text)
     places, columns = entity_rows(find_entities(_values(series), labels, model, **options))
-    frame = pd.DataFrame(columns, index=series.index[places])
-    return frame.astype({"start": "int64", "end": "int64", "score": "float64"})  # also if there are no rows
+    strings = pd.Series([""]).dtype  # object or str, as pandas is set
+    kinds = {"start": "int64", "end": "int64", "text": strings, "label": strings, "score": "float64"}
+    return pd.DataFrame(columns, index=series.index.take(places)).astype(kinds)  # the same without rows
 
 
 def add_entities(

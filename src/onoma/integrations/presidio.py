@@ -78,6 +78,10 @@ class OnomaRecognizer(LocalRecognizer):
         entities = sorted(set(self.entity_mapping.values()))
         super().__init__(entities, name, supported_language, version, context, **options)
 
+    def __repr__(self) -> str:
+        entities, language = ", ".join(self.supported_entities), self.supported_language
+        return f"OnomaRecognizer({self.name!r}, {language}, entities: {entities}, model: {self.model or 'embedded'})"
+
     def load(self) -> None:
         """Load the model; Presidio calls it once."""
         self.extractor: Extractor = as_extractor(self.model)

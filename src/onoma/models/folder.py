@@ -64,7 +64,7 @@ class RoutedFolder:
 
 
 def open_folder(name: str | os.PathLike[str] | None = None) -> ModelFolder | RoutedFolder:
-    """Open a model folder, given by path, by hub name, or as the embedded model for None."""
+    """Open a model folder, given by path, by hub name, or as `embedded` or None for the embedded model."""
     path = find_model(name)
     config = load_config(path)
     return RoutedFolder(path, config) if isinstance(config, RoutedConfig) else ModelFolder(path, config)

@@ -8,37 +8,65 @@ from pathlib import Path
 from typing import Any
 
 from onoma.errors import OnomaError
-from onoma.models.config import CONFIG_FILE, load_config
+from onoma.models.config import CONFIG_FILE, RoutedConfig, load_config
 
 EMBEDDED = Path(__file__).parent / "default"
 EMBEDDED_NAME = "embedded"
-"""What the embedded model is called on the command line."""
+"""Names the embedded model wherever a model is named; embedded/en is one of its models."""
 MODEL_FILES = ("*.json", "*.onnx", "*.onnx.data", "*.safetensors")
 """Files that are removed on the hub if a new version of a model has none of that name: old weights would be loaded."""
+_EMBEDDED_NAMES = re.compile(rf"{EMBEDDED_NAME}(?:[/\\](?P<model>.+))?")
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+(@[\w./-]+)?")  # owner/name, or owner/name@revision
 
 
 def find_model(name: str | os.PathLike[str] | None = None) -> Path:
-    """The folder of a model: a path, a hub name that is downloaded, or None for the embedded model.
+    """The folder of a model: a path, a hub name that is downloaded, or None or `embedded` for the embedded model.
 
-    A hub name is `owner/name`, or `owner/name@revision` with a branch, a tag or a commit.
+    A hub name is `owner/name`, or `owner/name@revision` with a branch, a tag or a commit. `embedded/en` is one of the
+    models of the embedded one. A model folder of such a name comes first.
     """
-    if name is None:
-        if not (EMBEDDED / "config.json").is_file():
-            raise OnomaError(
-                "this installation has no embedded model. Fix: name a model (a folder or a hub name such as "
-                "owner/name), or install a release of onoma, which contains it"
-            )
-        return EMBEDDED
-    folder = Path(name)
-    if os.path.isdir(folder):  # unlike Path.is_dir, it accepts a name of any length
-        run = folder / "model"  # the output folder of a training run contains the model
-        return run if (run / "config.json").is_file() and not (folder / "config.json").is_file() else folder
+    if name is None or is_embedded_name(name):
+        return _embedded_folder(name)
+    if os.path.isdir(name):  # unlike Path.is_dir, it accepts a name of any length
+        return _inner_folder(Path(name))
     if not looks_like_hub_name(str(name)):
         raise OnomaError(
             f"there is no model folder {str(name)!r}. Fix: check the path; a hub name looks like owner/name"
         )
     return _download(str(name))
+
+
+def is_embedded_name(name: str | os.PathLike[str]) -> bool:
+    """Whether a name is that of the embedded model or of one of its models, and not that of a model folder here."""
+    if _EMBEDDED_NAMES.fullmatch(os.fspath(name)) is None:
+        return False
+    return not (os.path.isdir(name) and (_inner_folder(Path(name)) / CONFIG_FILE).is_file())
+
+
+def _inner_folder(folder: Path) -> Path:
+    """The folder of the model: the output folder of a training run contains it."""
+    run = folder / "model"
+    return run if (run / CONFIG_FILE).is_file() and not (folder / CONFIG_FILE).is_file() else folder
+
+
+def _embedded_folder(name: str | os.PathLike[str] | None) -> Path:
+    if not (EMBEDDED / CONFIG_FILE).is_file():
+        raise OnomaError(
+            "this installation has no embedded model. Fix: name a model (a folder or a hub name such as "
+            "owner/name), or install a release of onoma, which contains it"
+        )
+    asked = _EMBEDDED_NAMES.fullmatch(os.fspath(name or EMBEDDED_NAME))
+    model = asked["model"] if asked else None
+    if model is None:
+        return EMBEDDED
+    config = load_config(EMBEDDED)
+    models = [route.folder for route in config.routes] if isinstance(config, RoutedConfig) else []
+    if model not in models:
+        names = ", ".join(f"{EMBEDDED_NAME}/{one}" for one in sorted(models))
+        raise OnomaError(
+            f"there is no embedded model {os.fspath(name or '')!r}. Fix: use {EMBEDDED_NAME}, or one of: {names}"
+        )
+    return EMBEDDED / model
 
 
 def looks_like_hub_name(name: str) -> bool:

@@ -15,6 +15,7 @@ from typing import Any, Literal, Protocol, get_args
 from onoma.decoding.overlap import Overlap
 from onoma.errors import DataError, OnomaError
 from onoma.labels.parsing import Labels, Threshold, parse_labels
+from onoma.models.hub import is_embedded_name
 from onoma.scale.attempts import ATTEMPTS
 from onoma.scale.local import LocalEngine
 from onoma.scale.manifest import (
@@ -192,8 +193,8 @@ def _open_engine(name: EngineName, workers: int | None, address: str | None, gpu
 
 
 def _absolute_model(name: str) -> str:
-    """The path of a folder from anywhere; names of the hub stay as they are."""
-    return os.path.abspath(name) if os.path.isdir(name) else name
+    """The path of a folder from anywhere; other names stay as they are."""
+    return os.path.abspath(name) if os.path.isdir(name) and not is_embedded_name(name) else name
 
 
 def _list_files(

@@ -88,6 +88,9 @@ class Client:
         self._calls = _Calls(api_key, retries)
         self._http = httpx.Client(base_url=url, headers=self._calls.headers, timeout=timeout, transport=transport)
 
+    def __repr__(self) -> str:
+        return f"Client({str(self._http.base_url)!r})"
+
     @overload  # a string is also an iterable of strings, but it is one text
     def extract(self, texts: str, labels: Labels, **options: Unpack[Options]) -> list[Entity]: ...  # type: ignore[overload-overlap]
 
@@ -159,6 +162,9 @@ class AsyncClient:
         """`retries`: how often a request is sent again that the service has no room for."""
         self._calls = _Calls(api_key, retries)
         self._http = httpx.AsyncClient(base_url=url, headers=self._calls.headers, timeout=timeout, transport=transport)
+
+    def __repr__(self) -> str:
+        return f"AsyncClient({str(self._http.base_url)!r})"
 
     @overload  # a string is also an iterable of strings, but it is one text
     async def extract(self, texts: str, labels: Labels, **options: Unpack[Options]) -> list[Entity]: ...  # type: ignore[overload-overlap]

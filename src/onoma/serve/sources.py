@@ -21,7 +21,7 @@ class ModelSource:
     """A model and the name under which it is served."""
 
     name: str
-    model: str | None  # None: the embedded one
+    model: str  # a folder, a hub name, or "embedded"
     backend: Backend = "auto"
     device: str | None = None
 
@@ -59,8 +59,8 @@ def parse_sources(models: Sequence[str], backend: Backend = "auto", device: str 
 def _parse(text: str, backend: Backend, device: str | None) -> ModelSource:
     name, equals, model = text.partition("=")
     if not equals:
-        model, name = text, EMBEDDED_NAME if text == EMBEDDED_NAME else Path(text).resolve().name
-    return ModelSource(name, None if model == EMBEDDED_NAME else model, backend, device)
+        model, name = text, Path(text).resolve().name
+    return ModelSource(name, model, backend, device)
 
 
 def load_all(sources: Sequence[ModelSource], threads: int | None) -> dict[str, Extractor]:

@@ -64,7 +64,7 @@ class Runtime(Protocol):
 
     @property
     def labels(self) -> frozenset[str] | None:
-        """The labels that can be asked for; None: any."""
+        """The labels that can be asked for, or None for any."""
 
     def check(self) -> None:
         """Raise an error if weights, tokenizer and configuration do not fit together; called when a model is loaded."""

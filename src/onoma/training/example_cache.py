@@ -118,7 +118,7 @@ def _key(recipe: Recipe, data: Path, tokenizer: WordTokenizer) -> str:
 
 def _model_key(settings: RelabelRecipe) -> str:
     """A digest of the files of a model."""
-    folder, digest = open_folder(settings.folder).path, hashlib.sha256()
+    folder, digest = open_folder(settings.model).path, hashlib.sha256()
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         with open(path, "rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())

@@ -23,9 +23,10 @@ from onoma.evaluation.runs import DEV_SPLITS
 from onoma.models.config import CONFIG_FILE
 from onoma.models.export import export
 from onoma.models.folder import open_single
+from onoma.models.hub import EMBEDDED_NAME
 from onoma.training.card import write_card
 from onoma.training.corpora import load_part
-from onoma.training.recipe import EMBEDDED_MODEL, Recipe, load_recipe
+from onoma.training.recipe import Recipe, load_recipe
 from onoma.training.run import METRICS, train
 
 ONNX = "onnx"
@@ -64,7 +65,7 @@ class FineTuned:
 
 def few_data_recipe(
     data: str | os.PathLike[str],
-    start: str = EMBEDDED_MODEL,
+    start: str = EMBEDDED_NAME,
     changes: Sequence[str] = (),
     *,
     dev_share: float = 0.0,
@@ -110,7 +111,7 @@ def fine_tune(
     data: str | os.PathLike[str],
     *,
     output: str | os.PathLike[str] | None = None,
-    start: str = EMBEDDED_MODEL,
+    start: str = EMBEDDED_NAME,
     changes: Sequence[str] = (),
     on_run: Callable[[str], None] = lambda text: None,
 ) -> FineTuned:

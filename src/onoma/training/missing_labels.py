@@ -56,7 +56,7 @@ def train_corpora(recipe: Recipe, data: Path) -> tuple[list[Corpus], LabelChange
     corpora = [join_for_windows(one.corpus, settings) for one in parts]
     if settings.relabel is None:
         return corpora, LabelChanges(dropped, excluded=excluded)
-    model = load(settings.relabel.folder)
+    model = load(settings.relabel.model)
     parts = [_relabel_with_progress(corpus, model, settings.relabel) for corpus in corpora]
     changes = LabelChanges(dropped, sum(one.added for one in parts), sum(one.removed for one in parts), excluded)
     return [one.corpus for one in parts], changes

@@ -17,8 +17,6 @@ from onoma.models.folder import ModelFolder, RoutedFolder, open_folder
 from onoma.structured import parse_yaml, read_yaml
 from onoma.systems.registry import SYSTEMS, get_system
 
-EMBEDDED_MODEL = "embedded"
-"""Names the model of the package where a recipe asks for a model."""
 RENAMED = {
     "training.rate": "training.learning_rate",
     "training.head_rate": "training.head_learning_rate",
@@ -74,11 +72,6 @@ class RelabelRecipe(_Strict):
     model: str  # a folder, a hub name, or "embedded"
     threshold: float = Field(default=0.9, gt=0, le=1)  # the score that predictions must reach
     keep: KeptLabels = "all"  # which labels of the corpora stay
-
-    @property
-    def folder(self) -> str | None:
-        """The model as `onoma.load` takes it."""
-        return None if self.model == EMBEDDED_MODEL else self.model
 
 
 class DataRecipe(_Strict):
@@ -216,7 +209,7 @@ def load_recipe(source: str | os.PathLike[str] | dict[str, Any], changes: Sequen
         _apply_change(values, change)
     _refuse_renamed(values)
     if "system" not in values and isinstance(values.get("start"), str):
-        values["system"] = _system_of(open_start(values["start"]))
+        values["system"] = _system_of(open_folder(values["start"]))
     try:
         if "system" in values and values["system"] not in SYSTEMS:
             raise OnomaError(f"there is no system {values['system']!r}; the systems are: {', '.join(SYSTEMS)}")
@@ -226,21 +219,6 @@ def load_recipe(source: str | os.PathLike[str] | dict[str, Any], changes: Sequen
         lines = [f"  {'.'.join(map(str, one['loc']))}: {one['msg']} (got {one['input']!r})" for one in error.errors()]
         raise OnomaError("the recipe is not valid:\n" + "\n".join(lines)) from error
     return recipe
-
-
-def open_start(name: str) -> ModelFolder | RoutedFolder:
-    """The folder of a model to start from: a path, a hub name, `embedded`, or `embedded/en` for one of its models."""
-    first, *rest = Path(name).parts or ("",)
-    if first != EMBEDDED_MODEL:
-        return open_folder(name)
-    folder = open_folder(None)
-    if not rest:
-        return folder
-    models = {} if isinstance(folder, ModelFolder) else {one.path.name: one for one in folder.models()}
-    if len(rest) > 1 or rest[0] not in models:
-        names = ", ".join(f"{EMBEDDED_MODEL}/{one}" for one in sorted(models))
-        raise OnomaError(f"there is no embedded model {name!r}. Fix: use {EMBEDDED_MODEL}, or one of: {names}")
-    return models[rest[0]]
 
 
 def _system_of(folder: ModelFolder | RoutedFolder) -> str:

@@ -21,14 +21,14 @@ from onoma.inputs.tokenizer import WordTokenizer
 from onoma.labels.routing import ScriptRouter
 from onoma.labels.translation import LabelTranslator
 from onoma.models.config import ModelConfig
-from onoma.models.folder import ONNX_FILE, WEIGHTS_FILE, ModelFolder, RoutedFolder
-from onoma.models.hub import EMBEDDED
+from onoma.models.folder import ONNX_FILE, WEIGHTS_FILE, ModelFolder, RoutedFolder, open_folder
+from onoma.models.hub import EMBEDDED, EMBEDDED_NAME
 from onoma.models.weights import load_model
 from onoma.systems.blocks.families import layer_names
 from onoma.systems.options import reads_word_shapes
 from onoma.systems.registry import get_system
 from onoma.training.corpora import load_part
-from onoma.training.recipe import EMBEDDED_MODEL, Recipe, open_start
+from onoma.training.recipe import Recipe
 from onoma.training.stages import Training
 
 Weights = dict[str, Tensor]
@@ -55,7 +55,7 @@ def find_start(recipe: Recipe, data: Path) -> ModelFolder | None:
     """
     if recipe.start is None or recipe.encoder:
         return None
-    folder = open_start(recipe.start)
+    folder = open_folder(recipe.start)
     if isinstance(folder, RoutedFolder):
         folder = _choose_route(folder, recipe, data)
     config = folder.config
@@ -91,7 +91,7 @@ def complete_recipe(recipe: Recipe, start: ModelFolder) -> Recipe:
             f"{recipe.max_tokens}'. Fix: leave it out"
         )
     overlap = recipe.overlap if "overlap" in given else config.overlap
-    name = f"{EMBEDDED_MODEL}/{start.path.name}" if start.path.parent == EMBEDDED else str(start.path)
+    name = f"{EMBEDDED_NAME}/{start.path.name}" if start.path.parent == EMBEDDED else str(start.path)
     changes = {"start": name, "max_tokens": config.max_tokens, "overlap": overlap, "options": config.options}
     return recipe.model_copy(update=changes)
 

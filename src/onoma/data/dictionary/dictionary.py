@@ -165,6 +165,9 @@ class Dictionary:
         )
         self.types, self.size, self.ambiguous = self._table.types, self._table.size, self._table.ambiguous
 
+    def __repr__(self) -> str:
+        return f"Dictionary({self.size} entries, types: {', '.join(self.types)})"
+
     @classmethod
     def load(
         cls,
