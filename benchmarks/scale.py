@@ -42,6 +42,8 @@ from onoma.text.sentences import sentence_starts
 from onoma.text.words import segment
 from records import RESULTS, ROOT, Record, command, commit_for, main_with_errors, write_records
 
+SAMPLE_SECONDS = 2.0
+"""Between two readings of the memory."""
 PASSAGES = ROOT / "corpora/onoma_written/en/train.jsonl.xz"
 LABELS = ("person", "city", "company", "date", "product", "disease", "drug", "event", "law", "work of art")
 PARTS = ("speed", "kills", "memory")
@@ -340,7 +342,7 @@ def _memory_of(engine: str, path: Path, output: Path, arguments: argparse.Namesp
     samples: list[tuple[int, float]] = []  # shards that are done, megabytes
     while driver.poll() is None:
         samples.append((len(list(output.glob("part-*"))), _megabytes(driver.pid)))
-        time.sleep(2.0)
+        time.sleep(SAMPLE_SECONDS)
     seconds, shards = time.perf_counter() - start, len(list(output.glob("part-*")))
     if driver.returncode:
         raise OnomaError(f"the run with the engine {engine} ended with exit code {driver.returncode}")

@@ -64,7 +64,8 @@ def test_two_workers_of_ray_are_compared_with_one_local_worker() -> None:
 @pytest.mark.slow
 def test_memory_of_the_local_engine(monkeypatch: pytest.MonkeyPatch, tiny_model: Path, tmp_path: Path) -> None:
     model, output = export(tiny_model, tmp_path / "onnx", int8=True), tmp_path / "records.json"
-    words = ["scale.py", "--parts", "memory", "--engines", "local", "--short-documents", 60_000]
+    words = ["scale.py", "--parts", "memory", "--engines", "local", "--short-documents", 41_000]
+    monkeypatch.setattr(scale, "SAMPLE_SECONDS", 0.05)
     monkeypatch.setattr(sys, "argv", [*map(str, words), "--model", str(model), "--output", str(output)])
     scale.main()
     figures = {row["metric"].rpartition("/")[2]: row["value"] for row in read_records(output)}
