@@ -21,6 +21,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -92,6 +93,14 @@ class Ablation(NamedTuple):
     rule: str = "learned"
     trained_as: str | None = None  # the variant whose models are used; this one differs in inference alone
     inference: str = "span"
+    max_tokens: int = 130  # of a window; with longer ones, batches have fewer windows and as many tokens
+
+    def windows(self, batch_size: int) -> tuple[str, ...]:
+        """Changes of the recipe for windows of another length."""
+        if self.max_tokens == Ablation().max_tokens:
+            return ()
+        windows = batch_size * Ablation().max_tokens // self.max_tokens
+        return f"max_tokens={self.max_tokens}", f"training.batch_size={windows}"
 
 
 FULL = "full"
@@ -106,10 +115,11 @@ ABLATIONS = {
     "global-thresholds": Ablation(("options.thresholds=global",)),
     "tuned-thresholds": Ablation(("options.thresholds=tuned",), rule="per_type"),
     "shared-encoder": Ablation(("options.shared_encoder=true",)),
-    "length-256": Ablation(("max_tokens=256", "training.batch_size=32")),
-    "length-384": Ablation(("max_tokens=384", "training.batch_size=21")),
+    "length-256": Ablation(max_tokens=256),
+    "length-384": Ablation(max_tokens=384),
 }
-"""Tables 4, 5 and 6, one of ours, and A.3, where the full model has windows of 130 tokens."""
+"""Tables 4, 5 and 6, one of ours, and A.3."""
+ABLATION_BATCHES = {"gte-small": 64, "mpnet-base": 48}
 ABLATION_SETTINGS = {"gte-small": settings(10, 64, 2e-4), "mpnet-base": SETTINGS["genia", "mpnet-base"]}
 WITH_SIMILARITIES = (FULL, "global-thresholds", "tuned-thresholds")
 
@@ -160,7 +170,8 @@ def _blurb(arguments: argparse.Namespace) -> Iterator[Part]:
 def _ablations(arguments: argparse.Namespace) -> Iterator[Part]:
     for name in arguments.variants or ABLATIONS:
         trained = ABLATIONS[name].trained_as or name
-        changes = (*ABLATION_SETTINGS[arguments.small], *ABLATIONS[trained].changes)
+        windows = ABLATIONS[trained].windows(ABLATION_BATCHES[arguments.small])
+        changes = (*ABLATION_SETTINGS[arguments.small], *ABLATIONS[trained].changes, *windows)
         scoring = {
             "inferences": ["joint", "span"] if trained == FULL else ["span"],
             "similarities": trained in WITH_SIMILARITIES,
@@ -222,12 +233,13 @@ def main() -> None:
         "--small", default="gte-small", choices=list(ABLATION_SETTINGS), help="encoder of the ablations"
     )
     parser.add_argument("--seeds", nargs="*", type=int, default=[0, 1, 2])
+    parser.add_argument("--keep-models", action="store_true", help="after they are scored; a base-size one has 0.9 GB")
     parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
     _check(arguments)
     output = arguments.output or RESULTS / f"binder_{arguments.plan.replace('-', '_')}.json"
     commit_for(output)
-    figures = dict(plan(arguments))
+    figures = {figure: replace(run, keep_model=arguments.keep_models) for figure, run in plan(arguments)}
     finished = run_all(list(dict.fromkeys(figures.values())), arguments)
     done = {figure: finished[run] for figure, run in figures.items() if run in finished}
     device = next((metrics["device"] for metrics in done.values()), "")
