@@ -227,12 +227,12 @@ def test_readme_is_short() -> None:
         "uie-nano/development/average-zh/uie-nano-zh/f1",
         "uie-nano/zero-shot/average-of-four/uie-nano-zh/f1",
         *(
-            f"{peer}/speed-beside-peers/crossner/gte-small/{labels}_labels_sentences_per_s"
+            f"{peer}/speed-beside-peers/onoma_projects/gte-small/{labels}_labels_sentences_per_s"
             for peer in ("embedded", "gliner", "gliner-onnx-int8")
             for labels in (10, 100)
         ),
-        "embedded/speed-beside-peers/crossner/gte-small/10_labels_times_gliner-onnx-int8",
-        "embedded/speed-beside-peers/crossner/gte-small/100_labels_times_gliner-onnx-int8",
+        "embedded/speed-beside-peers/onoma_projects/gte-small/10_labels_times_gliner-onnx-int8",
+        "embedded/speed-beside-peers/onoma_projects/gte-small/100_labels_times_gliner-onnx-int8",
     ],
 )
 def test_figures_of_the_readme_are_those_of_the_records(metric: str) -> None:
