@@ -139,9 +139,9 @@ def choose_suites(arguments: argparse.Namespace) -> dict[str, Suite]:
 def open_models(names: Sequence[str], seeds: Sequence[int]) -> list[Extractor]:
     """All models, loaded. Without seeds, there may be only one."""
     if len(names) != (len(seeds) or 1) or len(set(seeds)) < len(seeds):
-        told = ", ".join(map(str, seeds)) or "none"
+        given = ", ".join(map(str, seeds)) or "none"
         fix = "give each model its own seed, such as --model A --model B --seeds 0 1"
-        raise OnomaError(f"number of models: {len(names)}, seeds: {told}. Fix: {fix}")
+        raise OnomaError(f"number of models: {len(names)}, seeds: {given}. Fix: {fix}")
     models = list(load_models(names).values())
     for model in models:
         model.load_all()

@@ -21,6 +21,7 @@ import argparse
 import json
 import re
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -32,6 +33,7 @@ from shrink import Vocabulary, shrink
 
 from onoma.data.corpora import read_info
 from onoma.data.inventory import Language
+from onoma.errors import OnomaError
 from onoma.files import atomic_write
 from onoma.models.config import Route, RoutedConfig
 from onoma.models.export import export
@@ -189,4 +191,8 @@ def licence_of(folder: Path) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except OnomaError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)

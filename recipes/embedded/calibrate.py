@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +23,7 @@ import numpy as np
 
 import onoma
 from onoma.data.inventory import Language
+from onoma.errors import OnomaError
 from onoma.evaluation.candidates import Candidates, EvaluationSet
 from onoma.labels.parsing import parse_labels
 from onoma.labels.translation import LabelTranslator
@@ -91,4 +93,8 @@ def f1(candidates: Candidates, config: ModelConfig) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except OnomaError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)

@@ -23,7 +23,6 @@ from onoma.evaluation.render import render
 from onoma.evaluation.report import Report, as_plain, evaluate_comparison
 from onoma.extractor import Extractor, load
 from onoma.labels.parsing import Threshold
-from onoma.models.hub import EMBEDDED_NAME
 from onoma.systems.base import Backend
 
 if TYPE_CHECKING:
@@ -100,7 +99,7 @@ def as_extractor(model: Extractor | AnyPath) -> Extractor:
         return model
     if not isinstance(model, (str, os.PathLike)):
         raise OnomaError(f"a model must be an Extractor or a path, got {type(model).__name__}. Fix: onoma.load(...)")
-    return load(None if str(model) == EMBEDDED_NAME else model)
+    return load(model)
 
 
 def require_mentions(corpus: Corpus) -> None:
