@@ -2,12 +2,15 @@
 
     python recipes/embedded/build.py --data CORPORA [--encoders FOLDER] [--output src/onoma/models/default]
 
-This makes the small Chinese encoder, trains both models (13 minutes each on an H200; finished runs are not repeated),
-exports them as int8, fits scores and thresholds on the development corpora, and writes one folder that holds both. A
-text is read by one of them, depending on its script. The card is kept, but for the tables of corpora.
+This makes the small Chinese encoder, trains a base-size model for each language and then a small one that also learns
+from its scores (10.5 minutes each on an H200; finished runs are not repeated), exports the small ones as int8, fits
+scores and thresholds on the development corpora, and writes one folder that holds both. A text is read by one of them,
+depending on its script. The card is kept, but for the tables of corpora.
 
-    --base                 the base-size models by the same recipes, as a folder of their own in RUNS/base
-    --seeds 0 1            models of several seeds; those of the first one are written into the folder
+    --base                 only the base-size models, as a folder of their own in RUNS/base
+    --no-teacher           small models that learn from annotations alone
+    --seeds 0 1            models of several seeds; those of the first one are written into the folder; their teachers
+                           have the seed 0
     --languages en         one of the halves; then no folder is written
     --only-train           on a machine with a GPU; repeat the command without it where RUNS/*/model have been copied to
 
@@ -27,6 +30,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
+from typing import Literal
 
 from calibrate import fit as fit_scores
 from shrink import Vocabulary, shrink
@@ -51,9 +55,15 @@ HUB = {
 }
 ROUTES = (Route("zh", ("Han",)), Route("en"))
 BASE_LEARNING_RATE = "training.learning_rate=5e-5"
+TEACHER_SEED = 0
 UNCALIBRATED = ("training.threshold_from=paper", "training.threshold_score=null")
 """Scores are fitted to the exported weights, not at the end of training."""
 CORPORA_TABLE = re.compile(r"(<!-- corpora: (en|zh) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+Kind = Literal["small", "untaught", "base"]
+"""Small with a teacher, small without, base-size."""
+ENDINGS: dict[Kind, str] = {"small": "", "untaught": "-untaught", "base": "-base"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +79,10 @@ class Half:
     def path(self) -> Path:
         """The file of the recipe."""
         return HERE / f"{self.recipe}.yaml"
+
+    def run(self, kind: Kind, seed: int, runs: Path) -> Path:
+        """The folder of a run."""
+        return runs / f"{self.recipe}{ENDINGS[kind]}-{seed}"
 
 
 HALVES = {
@@ -86,43 +100,52 @@ def main() -> None:
     parser.add_argument("--output", type=Path, help="by default src/onoma/models/default, of --base RUNS/base")
     parser.add_argument("--languages", nargs="+", choices=list(HALVES), default=list(HALVES))
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
-    parser.add_argument("--base", action="store_true", help="the base-size models instead")
+    kind = parser.add_mutually_exclusive_group()
+    kind.add_argument("--base", dest="kind", action="store_const", const="base", help="only the base-size models")
+    kind.add_argument(
+        "--no-teacher", dest="kind", action="store_const", const="untaught", help="small models without teachers"
+    )
+    parser.set_defaults(kind="small")
     parser.add_argument("--only-train", action="store_true", help="neither export nor calibrate")
     parser.add_argument(
         "--set", action="append", default=[], help="change of the recipes, such as training.max_minutes=5"
     )
     arguments = parser.parse_args()
+    kind: Kind = arguments.kind
     halves = [HALVES[one] for one in arguments.languages]
-    runs = {
-        (half.language, seed): arguments.runs / f"{half.recipe}{'-base' if arguments.base else ''}-{seed}"
-        for seed, half in product(arguments.seeds, halves)
-    }
-    for (language, seed), run in runs.items():
-        fit(HALVES[language], seed, run, arguments)
+    for half in halves if kind == "small" else ():
+        fit(half, "base", TEACHER_SEED, arguments)
+    for seed, half in product(arguments.seeds, halves):
+        fit(half, kind, seed, arguments)
     if arguments.only_train:
         return
-    for (language, _), run in runs.items():
-        finish(HALVES[language], run, arguments.data, base=arguments.base)
+    for seed, half in product(arguments.seeds, halves):
+        finish(half, half.run(kind, seed, arguments.runs), arguments.data, base=kind == "base")
     if set(arguments.languages) == set(HALVES):
-        default = arguments.runs / "base" if arguments.base else Path("src/onoma/models/default")
+        default = arguments.runs / "base" if kind == "base" else Path("src/onoma/models/default")
         output = arguments.output or default
-        write_models({language: runs[language, arguments.seeds[0]] / "int8" for language in HALVES}, output)
+        first = arguments.seeds[0]
+        write_models({one: half.run(kind, first, arguments.runs) / "int8" for one, half in HALVES.items()}, output)
         write_corpora(output / CARD_FILE, arguments.data)
         print(f"written to {output}")
 
 
-def fit(half: Half, seed: int, run: Path, arguments: argparse.Namespace) -> None:
+def fit(half: Half, kind: Kind, seed: int, arguments: argparse.Namespace) -> None:
     """Train one of the models, unless its run is finished."""
+    runs: Path = arguments.runs
+    run = half.run(kind, seed, runs)
     if (run / "model").is_dir():
         return
-    name = half.base if arguments.base else half.small
+    name = half.base if kind == "base" else half.small
     encoder = str(arguments.encoders / name) if arguments.encoders else HUB[name]
     if name == "bge-small-zh":
-        encoder = str(small_chinese_encoder(encoder, arguments.runs / "zh-encoder"))
+        encoder = str(small_chinese_encoder(encoder, runs / "zh-encoder"))
     changes = [f"encoder={encoder}", f"seed={seed}", *UNCALIBRATED]
-    changes += [BASE_LEARNING_RATE] if arguments.base else []
-    cache = arguments.runs / "cache"
-    train(half.path, output=run, data=arguments.data, changes=[*changes, *arguments.set], cache=cache)
+    if kind == "base":
+        changes.append(BASE_LEARNING_RATE)
+    elif kind == "small":
+        changes.append(f"training.teacher={half.run('base', TEACHER_SEED, runs) / 'model'}")
+    train(half.path, output=run, data=arguments.data, changes=[*changes, *arguments.set], cache=runs / "cache")
 
 
 def small_chinese_encoder(encoder: str, folder: Path) -> Path:
