@@ -3,15 +3,16 @@
     python recipes/embedded/build.py --data CORPORA [--encoders FOLDER] [--output src/onoma/models/default]
 
 This makes the small Chinese encoder, trains a base-size model for each language and then a small one that also learns
-from its scores (10.5 minutes each on an H200; finished runs are not repeated), exports the small ones as int8, fits
-scores and thresholds on the development corpora, and writes one folder that holds both. A text is read by one of them,
-depending on its script. The card is kept, but for the tables of corpora.
+from its scores (6 and 8.5 minutes on an H200 that runs several at once; finished runs are not repeated), exports the
+small ones as int8, fits scores and thresholds on the development corpora, and writes one folder that holds both. A text
+is read by one of them, depending on its script. The card is kept, but for the tables of corpora.
 
     --base                 only the base-size models, as a folder of their own in RUNS/base
     --no-teacher           small models that learn from annotations alone
     --seeds 0 1            models of several seeds; those of the first one are written into the folder; their teachers
                            have the seed 0
     --languages en         one of the halves; then no folder is written
+    --dev-limit 8          evaluate less during training: the last weights are kept then, as nearly always
     --only-train           on a machine with a GPU; repeat the command without it where RUNS/*/model have been copied to
 
 The models of a seed before they are put into one folder are RUNS/english-0/int8 and RUNS/chinese-0/int8, and what was
@@ -54,7 +55,7 @@ HUB = {
     "bert-zh": "google-bert/bert-base-chinese",
 }
 ROUTES = (Route("zh", ("Han",)), Route("en"))
-BASE_LEARNING_RATE = "training.learning_rate=5e-5"
+BASE_CHANGES = ("training.learning_rate=5e-5", "training.max_minutes=6")
 TEACHER_SEED = 0
 UNCALIBRATED = ("training.threshold_from=paper", "training.threshold_score=null")
 """Scores are fitted to the exported weights, not at the end of training."""
@@ -106,6 +107,7 @@ def main() -> None:
         "--no-teacher", dest="kind", action="store_const", const="untaught", help="small models without teachers"
     )
     parser.set_defaults(kind="small")
+    parser.add_argument("--dev-limit", type=int, help="sentences of each corpus that training is evaluated on")
     parser.add_argument("--only-train", action="store_true", help="neither export nor calibrate")
     parser.add_argument(
         "--set", action="append", default=[], help="change of the recipes, such as training.max_minutes=5"
@@ -142,9 +144,12 @@ def fit(half: Half, kind: Kind, seed: int, arguments: argparse.Namespace) -> Non
         encoder = str(small_chinese_encoder(encoder, runs / "zh-encoder"))
     changes = [f"encoder={encoder}", f"seed={seed}", *UNCALIBRATED]
     if kind == "base":
-        changes.append(BASE_LEARNING_RATE)
+        changes += BASE_CHANGES
     elif kind == "small":
         changes.append(f"training.teacher={half.run('base', TEACHER_SEED, runs) / 'model'}")
+    if arguments.dev_limit is not None:
+        places = [place for place, one in enumerate(load_recipe(half.path).data.corpora) if one.dev is not None]
+        changes += [f"data.corpora.{place}.dev_limit={arguments.dev_limit}" for place in places]
     train(half.path, output=run, data=arguments.data, changes=[*changes, *arguments.set], cache=runs / "cache")
 
 
