@@ -170,5 +170,5 @@ def test_the_recipes_train_on_no_benchmark(language: str) -> None:
 
 
 def test_changes_of_the_script_are_keys_of_recipes(build: ModuleType) -> None:
-    recipe = load_recipe(FOLDER / "english.yaml", build.BASE_CHANGES)
+    recipe = load_recipe(FOLDER / "english.yaml", build.TEACHER_CHANGES)
     assert recipe.training.learning_rate == 5e-5
