@@ -119,11 +119,12 @@ def test_without_a_complete_checkpoint_training_starts_again(finished: Path, tmp
 
 
 def test_flipped_bits_and_states_of_other_steps_are_noticed(finished: Path, tmp_path: Path) -> None:
-    checkpoint = tmp_path / "checkpoint-8"
-    shutil.copytree(finished / "checkpoints" / "checkpoint-8", checkpoint)
+    checkpoint = tmp_path / "checkpoint-10"
+    shutil.copytree(finished / "checkpoints" / "checkpoint-10", checkpoint)
     assert find_damage(checkpoint) is None
-    assert find_damage(checkpoint.rename(tmp_path / "checkpoint-9")) == "trainer_state.json is damaged: it is of step 8"
-    checkpoint = (tmp_path / "checkpoint-9").rename(checkpoint)
+    moved = checkpoint.rename(tmp_path / "checkpoint-11")
+    assert find_damage(moved) == "trainer_state.json is damaged: it is of step 10"
+    checkpoint = moved.rename(checkpoint)
     damage(checkpoint / "optimizer.pt", "flipped")
     assert "optimizer.pt is damaged" in (find_damage(checkpoint) or "")
 

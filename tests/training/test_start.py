@@ -27,6 +27,7 @@ from onoma.training.start import (
     average_with_start,
     best_share,
     choose_start_share,
+    encoder_dropout,
     find_start,
     freeze_layers,
 )
@@ -154,6 +155,22 @@ def test_embeddings_and_lower_layers_of_all_encoders_are_frozen(layers: Any, fro
     type_encoder: Any = model["type_encoder"]
     assert type_encoder.encoder.relative_attention_bias.weight.requires_grad == (not frozen)
     assert model["head"].weight.requires_grad
+
+
+@pytest.mark.parametrize("rate", [None, 0.0, 0.3])
+def test_dropout_of_encoders_is_changed_for_the_time_of_training(rate: float | None) -> None:
+    model = nn.ModuleDict({"text_encoder": tiny_encoder("bert"), "dropout": nn.Dropout(0.5)})
+
+    def rates() -> list[float]:
+        return [one.p for one in model["text_encoder"].modules() if isinstance(one, nn.Dropout)]
+
+    own = rates()
+    with encoder_dropout(model, rate):
+        assert rates() == [one if rate is None else rate for one in own]
+        assert isinstance(model["dropout"], nn.Dropout)
+        assert model["dropout"].p == 0.5
+    assert rates() == own
+    assert any(own)
 
 
 def test_the_best_share_is_chosen_and_sets_weights_and_threshold() -> None:

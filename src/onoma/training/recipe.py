@@ -110,6 +110,7 @@ class TrainingRecipe(_Strict):
     eval_steps: PositiveInt = 100
     eval_batch_size: PositiveInt = 64
     patience: PositiveInt = 20  # evaluations without improvement
+    dropout: float | None = Field(default=None, ge=0, lt=1)  # in pretrained encoders; None: as they were pretrained
     ema_decay: float = Field(default=0.0, ge=0, lt=1)  # of an exponential moving average of the weights; 0: none
     bf16: bool = True  # on GPUs
     bf16_on_cpu: bool = False  # faster on processors that have instructions for it

@@ -57,6 +57,7 @@ from onoma.training.start import (
     complete_recipe,
     continue_start,
     copy_weights,
+    encoder_dropout,
     find_start,
     freeze_layers,
     translated_types,
@@ -264,7 +265,8 @@ def _train_stage(data: TrainingData, stage: Stage, model: Any, output: Path) -> 
     if arguments.should_save:
         name = stage.name if several else "training"
         trainer.add_callback(ProgressReporter(name, trainer.stopwatch, settings.max_minutes))
-    trainer.resume(checkpoints)
+    with encoder_dropout(model, settings.dropout):
+        trainer.resume(checkpoints)
     seconds = trainer.stopwatch.seconds
     if evaluated:
         trainer.evaluate()

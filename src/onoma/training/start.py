@@ -7,7 +7,8 @@ System, encoder, tokenizer, options and calibration are those of the start, so t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -199,6 +200,21 @@ def best_share(found: Mapping[float, Quality], trained: int, held_out: int) -> f
     allowed = [share for share in found if share >= 1 - (trained + held_out) / ENOUGH_MENTIONS]
     enough = held_out >= FEWEST_MENTIONS
     return max(allowed, key=lambda share: (found[share].f1 if enough else 0.0, -found[share].loss))
+
+
+@contextmanager
+def encoder_dropout(model: nn.Module, rate: float | None) -> Iterator[None]:
+    """Another dropout rate in all pretrained encoders; None: their own."""
+    encoders = [one for name, one in model.named_children() if name.endswith("encoder")]
+    dropouts = [part for one in encoders for part in one.modules() if isinstance(part, nn.Dropout)]
+    rates = [one.p for one in dropouts]
+    for one in dropouts:
+        one.p = one.p if rate is None else rate
+    try:
+        yield
+    finally:
+        for one, own in zip(dropouts, rates, strict=True):
+            one.p = own
 
 
 def freeze_layers(model: nn.Module, layers: int | Literal["half"]) -> None:

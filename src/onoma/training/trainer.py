@@ -118,9 +118,7 @@ class StageTrainer(Trainer):
                 decay = self.recipe.weight_decay if weight.ndim > 1 else 0.0
                 groups.setdefault((rate, decay), []).append(weight)
             parameters = [{"params": p, "lr": lr, "weight_decay": decay} for (lr, decay), p in groups.items()]
-            self.optimizer = torch.optim.AdamW(
-                parameters, lr=self.recipe.learning_rate, fused=torch.cuda.is_available()
-            )
+            self.optimizer = torch.optim.AdamW(parameters, lr=self.recipe.learning_rate, fused=True)
         return self.optimizer
 
     def create_scheduler(

@@ -155,6 +155,7 @@ def loss_of(
     known: list[list[bool]],
     type_pairs: Tensor | None = None,
     breadth_pairs: Tensor | None = None,
+    known_pairs: Tensor | None = None,
 ) -> Tensor:
     """The loss that `forward` returns, as in training."""
     batch = batch_of(tokens)
@@ -172,6 +173,7 @@ def loss_of(
         numbers,
         type_pairs=type_pairs,
         breadth_pairs=breadth_pairs,
+        known_pairs=known_pairs,
     )
     loss: Tensor = outputs["loss"]
     return loss
@@ -223,6 +225,21 @@ def test_the_loss_is_equation_10(options: dict[str, Any]) -> None:
     model, tokens = make_model(**options), windows()
     expected = slow_loss(model, tokens, options.get("max_train_width", 99))
     assert float(loss_of(model, tokens, GOLD, KNOWN)) == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize("thresholds", ["dynamic", "global"])
+@pytest.mark.parametrize("widths", [None, 2])
+def test_the_loss_of_pairs_is_that_of_all_windows_and_types(thresholds: Any, widths: int | None) -> None:
+    options = {"objective": "sigmoid", "shared_linear": True, "thresholds": thresholds, "max_train_width": widths}
+    gradients, losses = [], []
+    for pairs in (None, torch.tensor(KNOWN).nonzero()):
+        model = make_model(**options)
+        loss = loss_of(model, windows(), GOLD, KNOWN, known_pairs=pairs)
+        loss.backward()  # type: ignore[no-untyped-call]
+        losses.append(float(loss.detach()))
+        gradients.append(torch.cat([one.grad.flatten() for one in model.parameters() if one.grad is not None]))
+    assert losses[1] == pytest.approx(losses[0], rel=1e-5)
+    assert torch.allclose(gradients[1], gradients[0], atol=1e-5)
 
 
 @pytest.mark.parametrize("thresholds", ["dynamic", "global", "tuned"])

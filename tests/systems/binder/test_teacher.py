@@ -116,7 +116,7 @@ def test_with_a_teacher_that_is_sure_it_is_the_focal_loss() -> None:
     gold = torch.rand(2, 3, 5, generator=generator) < 0.4
     candidate, known = torch.ones(2, 1, 5, dtype=torch.bool), torch.ones(2, 3, dtype=torch.bool)
     sure = torch.where(gold, 40.0, -40.0)
-    expected = focal_loss(margin, gold, candidate, known, 2.0)
+    expected = focal_loss(margin, gold, candidate & known.unsqueeze(-1), 2.0)
     assert float(distillation_loss(margin, sure, torch.ones_like(gold), 2.0)) == pytest.approx(
         float(expected), rel=1e-5
     )

@@ -14,10 +14,12 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
+from torch import Tensor
 
 from onoma import OnomaError
 from onoma.systems.blocks.encoders import (
     ENCODER_FOLDER,
+    by_length,
     empty_encoder,
     load_encoder,
     max_positions,
@@ -136,6 +138,19 @@ def test_loading_prints_nothing(encoder_folder: Path, capfd: pytest.CaptureFixtu
     load_encoder(encoder_folder)
     printed = capfd.readouterr()
     assert (printed.out, printed.err) == ("", "")
+
+
+def test_rows_of_similar_length_are_encoded_together_and_come_back_in_order() -> None:
+    mask = torch.arange(9) < torch.tensor([[3], [9], [1], [4], [4], [2], [8]])
+    ids = torch.randint(1, 50, mask.shape, generator=torch.Generator().manual_seed(0)) * mask
+    shapes = []
+
+    def total(ids: Tensor, mask: Tensor) -> Tensor:
+        shapes.append(tuple(ids.shape))
+        return (ids * mask).sum(1)
+
+    assert torch.equal(by_length(total, ids, mask, rows=3), ids.sum(1))
+    assert shapes == [(3, 3), (3, 8), (1, 9)]
 
 
 def test_mean_pooling_ignores_padding() -> None:

@@ -174,7 +174,9 @@ def test_focal_loss_is_the_formula_of_its_docstring(seed: int, gamma: float) -> 
                     total, count = total - (1 - p) ** gamma * math.log(p), count + 1
                 else:
                     total -= p**gamma * math.log(1 - p)
-    assert float(focal_loss(margin, gold, candidate, known, gamma)) == pytest.approx(total / max(count, 1), abs=1e-4)
+    assert float(focal_loss(margin, gold, candidate & known.unsqueeze(-1), gamma)) == pytest.approx(
+        total / max(count, 1), abs=1e-4
+    )
 
 
 @given(st.lists(st.tuples(st.floats(-20, 20), st.floats(-20, 20)), max_size=5))

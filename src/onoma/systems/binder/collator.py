@@ -78,6 +78,7 @@ class BinderCollator:
         rows = [*rows, *nonsense]
         ids, mask = pad_rows(rows, self.tokenizer.pad)
         gold = gold_rows(examples, types)
+        known = np.pad(known_types(examples, types), ((0, 0), (0, len(nonsense))), constant_values=True)
         arrays: Arrays = {
             "ids": self._drop_shapes(batch.ids, generator),
             "mask": batch.mask,
@@ -85,7 +86,7 @@ class BinderCollator:
             "last": batch.last,
             "words": batch.words,
             "gold": gold,
-            "known": np.pad(known_types(examples, types), ((0, 0), (0, len(nonsense))), constant_values=True),
+            "known": known,
             "type_ids": ids,
             "type_mask": mask,
             "type_numbers": np.pad(types, (0, len(nonsense))),
@@ -93,6 +94,8 @@ class BinderCollator:
         }
         if self.teacher_tokenizer is not None:
             arrays |= teacher_inputs(examples, self.teacher_tokenizer)
+        elif self.options.objective == "sigmoid" and not self.options.narrow_type_weight:
+            arrays["known_pairs"] = np.argwhere(known)
         if places is not None:
             arrays["type_places"] = np.array(places)
         if self.breadths is not None:

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from onoma.systems.binder.options import BinderOptions
 from onoma.systems.blocks.cuda_graphs import GraphedFunction
-from onoma.systems.blocks.encoders import add_word_shapes, encoder_function, mean_pool
+from onoma.systems.blocks.encoders import add_word_shapes, by_length, encoder_function, mean_pool
 from onoma.systems.blocks.losses import breadth_loss, contrastive_loss, distillation_loss, focal_loss, narrow_type_loss
 from onoma.systems.blocks.negatives import counted_spans
 
@@ -144,6 +144,7 @@ class Binder(nn.Module):
         type_pairs: Tensor | None = None,
         breadth_pairs: Tensor | None = None,
         masked: Tensor | None = None,
+        known_pairs: Tensor | None = None,
         **teacher_inputs: Tensor,
     ) -> dict[str, Tensor]:
         """The loss of a training batch, as `BinderCollator` builds it."""
@@ -151,8 +152,11 @@ class Binder(nn.Module):
         pooled = self.pool_types(type_ids, type_mask, type_places)
         types = self.type_vectors(pooled)
         widths = self.options.max_train_width or first.shape[1]
-        sims = self.similarities(text, types, widths, type_numbers)
-        loss = self.loss(sims, words, gold, known, masked)
+        if known_pairs is not None:
+            loss = self.pair_loss(text, types.span, widths, words, gold, known_pairs, type_numbers, masked)
+        else:
+            sims = self.similarities(text, types, widths, type_numbers)
+            loss = self.loss(sims, words, gold, known, masked)
         if type_pairs is not None:
             loss = loss + self.options.narrow_type_weight * self.narrow_type_loss(sims, type_pairs)
         if breadth_pairs is not None:
@@ -205,14 +209,19 @@ class Binder(nn.Module):
         """
         if self.options.types == "atomic":
             pooled = self.atoms(ids[:, 0])
-        else:
+        elif places is not None:
             states = self.encode_type(ids, mask)
-            if places is not None:
-                pooled = states[torch.arange(len(states), device=states.device), places]
-            else:
-                pooled = mean_pool(states, mask) if self.options.pooling == "mean" else states[:, 0]
+            pooled = states[torch.arange(len(states), device=states.device), places]
+        elif ids.is_cpu:  # padding costs nearly as much as text there
+            pooled = by_length(self._pool, ids, mask)
+        else:
+            pooled = self._pool(ids, mask)
         dropped: Tensor = self.dropout(pooled)
         return dropped
+
+    def _pool(self, ids: Tensor, mask: Tensor) -> Tensor:
+        states = self.encode_type(ids, mask)
+        return mean_pool(states, mask) if self.options.pooling == "mean" else states[:, 0]
 
     def type_vectors(self, pooled: Tensor) -> TypeVectors:
         """Linear layers on the pooled states, scaled by the learned 1/τ."""
@@ -273,7 +282,7 @@ class Binder(nn.Module):
         self, left: Tensor, right: Tensor, keys: SpanKeys, numbers: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         """sim(s_ij, e_k) as (windows, types, words, widths), and its thresholds (windows, types)."""
-        span = _span_similarity(left, right, keys)  # (windows, types, 1 + words, widths)
+        span = _SpanTerms.of(left, right, keys).of_all()  # (windows, types, 1 + words, widths)
         return span[:, :, 1:], self._threshold(2, span[:, :, 0, 0], numbers)
 
     def _threshold(self, position: int, anchor: Tensor, numbers: Tensor | None) -> Tensor:
@@ -306,7 +315,7 @@ class Binder(nn.Module):
         candidates = counted.spans.flatten(1)[:, None]
         if options.objective == "sigmoid":
             margin = (sims.span - sims.span_anchor[..., None, None]).flatten(2)
-            return focal_loss(margin, spans, candidates, known, options.gamma)
+            return focal_loss(margin, spans, candidates & known.unsqueeze(-1), options.gamma)
         dynamic = options.thresholds != "tuned"
         places = (
             (sims.start, sims.start_anchor, starts, counted.starts[:, None]),
@@ -323,6 +332,38 @@ class Binder(nn.Module):
         weights = options.loss_weights if options.position_losses else (0.0, 0.0, 1.0)
         augmented = [beta * entity + (1 - beta) * threshold for entity, threshold in parts]  # equations 8 and 9
         return sum((w * part for w, part in zip(weights, augmented, strict=True)), start=sims.span.new_zeros(()))
+
+    @in_float32
+    def pair_loss(
+        self,
+        text: TextVectors,
+        types: Tensor,
+        widths: int,
+        words: Tensor,
+        gold: Tensor,
+        pairs: Tensor,
+        numbers: Tensor,
+        masked: Tensor | None = None,
+    ) -> Tensor:
+        """The sigmoid objective of `loss`, computed only for pairs of a window and a type that is annotated there.
+
+        `pairs` has rows (window, type), and `types` are e. Where corpora with different types are mixed, a window has
+        few of the types of its batch, so that most similarities do not count.
+        """
+        options, (window, kind) = self.options, pairs.T
+        keys = self.span_keys(types, min(widths, text.left.shape[1] - 1))
+        sim = _SpanTerms.of(text.left, text.right, keys).of_pairs(window, kind)  # (pairs, 1 + words, widths)
+        anchor = self._threshold(2, sim[:, :1, :1], numbers[kind][:, None, None])
+        _, length, widths = sim[:, 1:].shape
+        counted = counted_spans(
+            words, (length, widths), gold, sampling=options.negative_sampling, rate=options.negative_rate, masked=masked
+        )
+        narrow = gold[gold[:, 2] - gold[:, 1] < widths]
+        place = torch.full((len(words), len(types)), len(pairs), device=pairs.device)
+        place[window, kind] = torch.arange(len(pairs), device=pairs.device)
+        row = place[narrow[:, 0], narrow[:, 3]]  # the last row is for types that are not annotated
+        mentions = _flags((len(pairs) + 1, length, widths), words, row, narrow[:, 1], narrow[:, 2] - narrow[:, 1])[:-1]
+        return focal_loss(sim[:, 1:] - anchor, mentions, counted.spans[window], options.gamma)
 
     def distillation_loss(self, sims: Similarities, words: Tensor, known: Tensor, taught: Tensor) -> Tensor:
         """The difference from margins of a teacher, for the types whose mentions in a window are not known."""
@@ -369,31 +410,48 @@ def _flags(shape: tuple[int, ...], like: Tensor, *indices: Tensor) -> Tensor:
     return flags
 
 
-def _span_similarity(left: Tensor, right: Tensor, keys: SpanKeys) -> Tensor:
-    """cos(l_i + r_(i+w) + d_w, e_k) / τ for all places i and widths w: (windows, types, places, widths).
+class _SpanTerms(NamedTuple):
+    """What cos(l_i + r_(i+w) + d_w, e_k) / τ is made of, for places i and widths w.
 
     All products with l, and all with r, are computed at once: few large operations instead of many small ones.
     """
-    windows, places = left.shape[:2]
-    widths = len(keys.products)
-    types = len(keys.rows) - widths
-    right = F.pad(right, (0, 0, 0, widths - 1))  # zeros behind the last place, so that i + w always exists
-    by_left = left @ keys.rows.T  # (windows, places, types + widths)
-    rows = torch.cat([left, keys.rows.expand(windows, -1, -1)], dim=1)  # (windows, places + types + widths, d)
-    left_right, type_right, width_right = torch.split(rows @ right.transpose(1, 2), [places, types, widths], dim=1)
-    product = (
-        type_right.unfold(2, widths, 1)  # (windows, types, places, widths)
-        + by_left[..., :types].transpose(1, 2)[..., None]  # (windows, types, places, 1)
-        + keys.products[:, :types].T[:, None]  # (types, 1, widths)
-    )
-    squares = (  # |l|² + |r|² + |d|² (windows, places, widths)
-        left.square().sum(-1)[..., None]
-        + right.square().sum(-1).unfold(1, widths, 1)
-        + keys.products[:, types:].diagonal()
-    )
-    crossed = _skew(left_right, widths) + _skew(width_right, places).transpose(1, 2) + by_left[..., types:]
-    length = torch.add(squares, crossed, alpha=2)  # |l + r + d|²
-    return product * length.clamp(min=1e-6).rsqrt()[:, None]
+
+    left: Tensor  # l_i·e_k / τ (windows, types, places)
+    right: Tensor  # r_j·e_k / τ (windows, types, places + widths - 1)
+    width: Tensor  # d_w·e_k / τ (types, widths)
+    scale: Tensor  # 1 / |l_i + r_(i+w) + d_w| (windows, places, widths)
+
+    @classmethod
+    def of(cls, left: Tensor, right: Tensor, keys: SpanKeys) -> _SpanTerms:
+        windows, places = left.shape[:2]
+        widths = len(keys.products)
+        types = len(keys.rows) - widths
+        right = F.pad(right, (0, 0, 0, widths - 1))  # zeros behind the last place, so that i + w always exists
+        by_left = left @ keys.rows.T  # (windows, places, types + widths)
+        rows = torch.cat([left, keys.rows.expand(windows, -1, -1)], dim=1)  # (windows, places + types + widths, d)
+        left_right, type_right, width_right = torch.split(rows @ right.transpose(1, 2), [places, types, widths], dim=1)
+        squares = (  # |l|² + |r|² + |d|² (windows, places, widths)
+            left.square().sum(-1)[..., None]
+            + right.square().sum(-1).unfold(1, widths, 1)
+            + keys.products[:, types:].diagonal()
+        )
+        crossed = _skew(left_right, widths) + _skew(width_right, places).transpose(1, 2) + by_left[..., types:]
+        length = torch.add(squares, crossed, alpha=2)  # |l + r + d|²
+        scale = length.clamp(min=1e-6).rsqrt()
+        return cls(by_left[..., :types].transpose(1, 2), type_right, keys.products[:, :types].T, scale)
+
+    def of_all(self) -> Tensor:
+        """The similarities of all windows and types: (windows, types, places, widths)."""
+        product = self.right.unfold(2, self.width.shape[1], 1) + self.left[..., None] + self.width[:, None]
+        return product * self.scale[:, None]
+
+    def of_pairs(self, window: Tensor, kind: Tensor) -> Tensor:
+        """The similarities of some pairs of a window and a type: (pairs, places, widths)."""
+        row = window * len(self.width) + kind
+        left, right = (one.flatten(0, 1).index_select(0, row) for one in (self.left, self.right))
+        width = self.width.index_select(0, kind)
+        product = right.unfold(1, self.width.shape[1], 1) + left[..., None] + width[:, None]
+        return product * self.scale.index_select(0, window)
 
 
 def _skew(matrix: Tensor, length: int) -> Tensor:

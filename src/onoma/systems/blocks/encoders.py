@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -160,6 +160,17 @@ def mean_pool(states: Tensor, mask: Tensor) -> Tensor:
     """The mean of the states without padding: (batch, tokens, d) -> (batch, d)."""
     weight = mask.unsqueeze(-1).to(states.dtype)
     return (states * weight).sum(1) / weight.sum(1).clamp(min=1)
+
+
+def by_length(function: Callable[[Tensor, Tensor], Tensor], ids: Tensor, mask: Tensor, rows: int = 128) -> Tensor:
+    """A function of token ids and mask with one result per row, called for groups of rows of similar length."""
+    lengths = mask.sum(1)
+    order = lengths.argsort()
+    results = []
+    for group in torch.split(order, rows):
+        longest = int(lengths[group[-1]])
+        results.append(function(ids[group, :longest], mask[group, :longest]))
+    return torch.cat(results)[order.argsort()]
 
 
 def encoder_function(encoder: Any) -> GraphedFunction:

@@ -48,15 +48,13 @@ def contrastive_loss(
     return entity, _masked_mean(against - anchor, known & gold.any(-1) if present_only else known)
 
 
-def focal_loss(margin: Tensor, gold: Tensor, candidate: Tensor, known: Tensor, gamma: float) -> Tensor:
+def focal_loss(margin: Tensor, gold: Tensor, counted: Tensor, gamma: float) -> Tensor:
     """Binary cross-entropy over all places and types, with less weight on easy ones (Lin et al., 2017):
 
         loss = ( Σ_gold -(1 - p)^γ log p  +  Σ_others -p^γ log(1 - p) ) / number of gold places
 
-    where p = sigmoid(margin). The arguments are those of `contrastive_loss`, with `margin` above the threshold
-    instead of similarities.
+    over the places that are counted, where p = sigmoid(margin) and `margin` is the similarity above its threshold.
     """
-    counted = candidate & known.unsqueeze(-1)
     signed = torch.where(gold, margin, -margin)
     error = torch.sigmoid(-signed.detach())
     loss = error**gamma * torch.nn.functional.softplus(-signed)

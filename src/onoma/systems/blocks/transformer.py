@@ -108,6 +108,13 @@ def _kernels_for(bias: Tensor) -> AbstractContextManager[None]:
     return nullcontext()
 
 
+def _plain_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor, dropout_p: float) -> Tensor:
+    """Attention in separate steps: on CPUs, its gradient takes a third to a tenth of the time of the fused kernels'."""
+    scores = torch.matmul(query, key.transpose(-1, -2)) * query.shape[-1] ** -0.5 + attn_mask
+    shares = F.dropout(scores.softmax(-1), dropout_p) if dropout_p else scores.softmax(-1)
+    return torch.matmul(shares, value)
+
+
 class TransformerLayer:
     """One layer: attention and feed-forward network, each followed by a layer norm."""
 
@@ -116,21 +123,25 @@ class TransformerLayer:
         self.query, self.key, self.value = part(names.query), part(names.key), part(names.value)
         self.output, self.norm = part(names.output), part(names.norm)
         self.inner, self.outer, self.outer_norm = part(names.inner), part(names.outer), part(names.outer_norm)
-        self.heads, self.dropout = config.num_attention_heads, config.hidden_dropout_prob
-        self.attention_dropout = config.attention_probs_dropout_prob
+        self.heads = config.num_attention_heads
+        dropouts = [one for one in layer.modules() if isinstance(one, nn.Dropout)]
+        self.attention_dropout, self.dropout = dropouts[0], dropouts[-1]
 
     def __call__(self, x: Tensor, bias: Tensor) -> Tensor:
         query, key, value = (self._heads(part(x)) for part in (self.query, self.key, self.value))
-        rate = self.attention_dropout if self.query.training else 0.0
-        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=bias, dropout_p=rate)
+        rate = self.attention_dropout.p if self.query.training else 0.0
+        attend = _plain_attention if query.is_cpu and query.requires_grad else F.scaled_dot_product_attention
+        mixed = attend(query, key, value, attn_mask=bias, dropout_p=rate)
         return self._feed_forward(x, mixed.transpose(1, 2).flatten(2))
 
     def _heads(self, x: Tensor) -> Tensor:
         return x.view(*x.shape[:-1], self.heads, -1).transpose(1, 2)
 
     def _feed_forward(self, x: Tensor, mixed: Tensor) -> Tensor:
-        training = self.query.training
-        x = self.norm(F.dropout(self.output(mixed), self.dropout, training) + x)
+        x = self.norm(self._drop(self.output(mixed)) + x)
         outer = self.outer(F.gelu(self.inner(x)))
-        states: Tensor = self.outer_norm(F.dropout(outer, self.dropout, training) + x)
+        states: Tensor = self.outer_norm(self._drop(outer) + x)
         return states
+
+    def _drop(self, x: Tensor) -> Tensor:
+        return F.dropout(x, self.dropout.p, self.query.training) if self.dropout.p else x
