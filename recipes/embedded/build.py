@@ -4,15 +4,17 @@
 
 This makes the small Chinese encoder, trains a base-size English model as a teacher, a small English one that also
 learns from its scores, and a small Chinese one (4.25 and 7.25 minutes on an H200 that runs several at once; finished
-runs are not repeated), exports the small ones as int8, fits scores and thresholds on the development corpora, and writes
-one folder that holds both. A text is read by one of them, depending on its script. The card is kept, but for the tables
-of corpora.
+runs are not repeated), exports the small ones as int8, fits scores and thresholds on the development corpora, and
+writes one folder that holds both. A text is read by one of them, depending on its script. The card is kept, but for
+the tables of corpora.
 
+    --continue MODEL       train a finished small model further, on a CPU with bfloat16 instructions (100 minutes on two
+                           cores), without a teacher, and replace it
     --base                 only the base-size models, as a folder of their own in RUNS/base
     --no-teacher           small models that learn from annotations alone, in English, too
     --seeds 0 1            models of several seeds; those of the first one are written into the folder; the teacher
                            has the seed 0
-    --languages en         one of the halves; then no folder is written
+    --languages en         one of the halves; then no folder is written, unless it is continued
     --dev-limit 8          evaluate less during training: the last weights are kept then, as nearly always
     --only-train           on a machine with a GPU; repeat the command without it where RUNS/*/model have been copied to
 
@@ -59,14 +61,36 @@ ROUTES = (Route("zh", ("Han",)), Route("en"))
 BASE_CHANGES = ("training.learning_rate=5e-5",)
 TEACHER_CHANGES = (*BASE_CHANGES, "training.max_minutes=4.25")
 TEACHER_SEED = 0
+CONTINUED_CHANGES = (
+    "encoder=''",
+    "training.max_minutes=100",
+    "training.max_steps=100000",
+    "training.batch_size=32",
+    "training.learning_rate=6e-5",
+    "training.head_learning_rate=3e-4",
+    "training.dropout=0.0",
+    "training.frozen_layers=2",
+    "training.bf16_on_cpu=true",
+    "training.eval_steps=2000",
+    "training.dataloader_workers=1",
+    "data.max_types_per_batch=254",
+)
+"""For a processor with two cores: no embeddings to train, no dropout, and half of the types in half of the windows."""
 UNCALIBRATED = ("training.threshold_from=paper", "training.threshold_score=null")
 """Scores are fitted to the exported weights, not at the end of training."""
 CORPORA_TABLE = re.compile(r"(<!-- corpora: (en|zh) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
-Kind = Literal["small", "untaught", "base", "teacher"]
-"""Small (with a teacher if the language has one), small without, base-size, and base-size with less training."""
-ENDINGS: dict[Kind, str] = {"small": "", "untaught": "-untaught", "base": "-base", "teacher": "-teacher"}
+Kind = Literal["small", "untaught", "continued", "base", "teacher"]
+"""Small (with a teacher if the language has one), small without, small from a finished one, base-size, and base-size
+with less training."""
+ENDINGS: dict[Kind, str] = {
+    "small": "",
+    "untaught": "-untaught",
+    "continued": "-continued",
+    "base": "-base",
+    "teacher": "-teacher",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +133,7 @@ def main() -> None:
     kind.add_argument(
         "--no-teacher", dest="kind", action="store_const", const="untaught", help="small models without teachers"
     )
+    kind.add_argument("--continue", dest="start", metavar="MODEL", help="a folder, or embedded")
     parser.set_defaults(kind="small")
     parser.add_argument("--dev-limit", type=int, help="sentences of each corpus that training is evaluated on")
     parser.add_argument("--only-train", action="store_true", help="neither export nor calibrate")
@@ -116,7 +141,7 @@ def main() -> None:
         "--set", action="append", default=[], help="change of the recipes, such as training.max_minutes=5"
     )
     arguments = parser.parse_args()
-    kind: Kind = arguments.kind
+    kind: Kind = "continued" if arguments.start else arguments.kind
     halves = [HALVES[one] for one in arguments.languages]
     for half in halves:
         if kind == "small" and half.taught:
@@ -127,11 +152,11 @@ def main() -> None:
         return
     for seed, half in product(arguments.seeds, halves):
         finish(half, half.run(kind, seed, arguments.runs), arguments.data, base=kind == "base")
-    if set(arguments.languages) == set(HALVES):
+    if set(arguments.languages) == set(HALVES) or kind == "continued":
         default = arguments.runs / "base" if kind == "base" else Path("src/onoma/models/default")
         output = arguments.output or default
         first = arguments.seeds[0]
-        write_models({one: half.run(kind, first, arguments.runs) / "int8" for one, half in HALVES.items()}, output)
+        write_models({half.language: half.run(kind, first, arguments.runs) / "int8" for half in halves}, output)
         write_corpora(output / CARD_FILE, arguments.data)
         print(f"written to {output}")
 
@@ -144,13 +169,15 @@ def fit(half: Half, kind: Kind, seed: int, arguments: argparse.Namespace) -> Non
         return
     name = half.base if kind in ("base", "teacher") else half.small
     encoder = str(arguments.encoders / name) if arguments.encoders else HUB[name]
-    if name == "bge-small-zh":
+    if name == "bge-small-zh" and kind != "continued":
         encoder = str(small_chinese_encoder(encoder, runs / "zh-encoder"))
     changes = [f"encoder={encoder}", f"seed={seed}", *UNCALIBRATED]
     if kind == "base":
         changes += BASE_CHANGES
     elif kind == "teacher":
         changes += TEACHER_CHANGES
+    elif kind == "continued":
+        changes += [*CONTINUED_CHANGES, f"start={arguments.start}", f"data.language={half.language}"]
     elif kind == "small" and half.taught:
         changes.append(f"training.teacher={half.run('teacher', TEACHER_SEED, runs) / 'model'}")
     if arguments.dev_limit is not None:
