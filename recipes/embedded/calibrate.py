@@ -5,7 +5,8 @@
 Fitted is what is used later: weights in int8, labels as extraction reads them, catch-all labels behind all others. The
 configuration of MODEL gets scores whose default threshold is 0.5, thresholds for "precise" and "complete", the weight
 of breadths, and a higher threshold for catch-all labels if that raises the mean F1 of the corpora that have one.
-Nothing but the development corpora is read.
+Nothing but the development corpora is read: those of the recipe and, for the weight of breadths, which few of them
+depend on, `corpora/broad_and_narrow` as well, where broad and narrow labels are asked for together.
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ from typing import Any
 import numpy as np
 
 import onoma
+from onoma.data import load_corpus
 from onoma.data.inventory import Language
+from onoma.entities import Corpus
 from onoma.errors import OnomaError
-from onoma.evaluation.candidates import Candidates, EvaluationSet
+from onoma.evaluation.candidates import BREADTH_WEIGHTS, Candidates, EvaluationSet
 from onoma.labels.parsing import parse_labels
 from onoma.labels.translation import LabelTranslator
 from onoma.models.config import CATCH_ALL_LABELS, ModelConfig
@@ -37,6 +40,7 @@ from onoma.training.start import uncalibrated
 
 DEFAULT_SCORE = 0.5
 """The default threshold after scores are shifted."""
+BROAD_AND_NARROW = Path(__file__).parents[2] / "corpora" / "broad_and_narrow"
 
 
 def main() -> None:
@@ -64,11 +68,36 @@ def fit(model: Path, recipe: Path, data: Path, language: Language) -> dict[str, 
     calibrate(runtime, sets, choose_threshold=True)
     threshold = runtime.config.threshold
     runtime.config = shift_scores(runtime.config, DEFAULT_SCORE)
+    together = [EvaluationSet(one, runtime) for one in label_choice_corpora(language)]
+    runtime.config = with_breadth_weight(runtime, sets, together)
     found = [one.candidates(runtime, min(runtime.config.presets.get("complete", 0.1), 0.1)) for one in sets]
     runtime.config = with_catch_all_thresholds(runtime.config, found)
     runtime.config.save(model)
     scores = {one.corpus.name: 100 * f1(each, runtime.config) for one, each in zip(sets, found, strict=True)}
-    return {"probability": threshold, "mean_f1": fmean(scores.values()), "f1": scores}
+    return {
+        "probability": threshold,
+        "mean_f1": fmean(scores.values()),
+        "broad_and_narrow_mean_f1": fmean(one.evaluate(runtime)["f1"] for one in together),
+        "f1": scores,
+    }
+
+
+def label_choice_corpora(language: Language) -> list[Corpus]:
+    """The corpora in which broad and narrow labels are asked for together."""
+    return [load_corpus(path, name=path.stem) for path in sorted((BROAD_AND_NARROW / language).glob("*.jsonl"))]
+
+
+def with_breadth_weight(runtime: Any, *groups: Sequence[EvaluationSet]) -> ModelConfig:
+    """The configuration with the best weight of breadths: by the mean over groups of corpora of their mean F1."""
+    config: ModelConfig = runtime.config
+    found = [[one.candidates(runtime, config.threshold) for one in group] for group in groups]
+    if found[0][0].breadths is None:
+        return config
+
+    def mean_f1(weight: float) -> float:
+        return fmean(fmean(f1(replace(one, breadth_weight=weight), config) for one in group) for group in found)
+
+    return replace(config, breadth_weight=max(BREADTH_WEIGHTS, key=mean_f1))
 
 
 def with_catch_all_thresholds(config: ModelConfig, candidates: Sequence[Candidates]) -> ModelConfig:

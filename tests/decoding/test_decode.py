@@ -120,11 +120,11 @@ POET_LABELS = ["misc", "person", "poet"]
 def test_the_label_with_the_smaller_penalty_is_reported_with_its_own_score() -> None:
     found = proposals((0, 0, 1, 1, 0.95), (0, 0, 1, 2, 0.6), (0, 3, 3, 1, 0.9))
     plain = decode(found, POET_LABELS)
-    narrow = decode(found, POET_LABELS, penalties=[0.0, 3.0, 0.0])
+    narrow = decode(found, POET_LABELS, penalties=[0.0, 0.5, 0.0])
     assert named(plain, POET_LABELS, POETS) == [("John Keats", "person"), ("Ann", "person")]
     assert named(narrow, POET_LABELS, POETS) == [("John Keats", "poet"), ("Ann", "person")]
     assert narrow.score.tolist() == [0.6, 0.9]
-    weak = decode(found, POET_LABELS, penalties=[0.0, 2.0, 0.0])  # logit(0.95) - logit(0.6) is 2.54
+    weak = decode(found, POET_LABELS, penalties=[0.0, 0.4, 0.0])  # log(0.95) - log(0.6) is 0.46
     assert named(weak, POET_LABELS, POETS) == named(plain, POET_LABELS, POETS)
 
 
@@ -150,6 +150,12 @@ def test_scores_of_1_and_0_can_be_compared_by_penalties() -> None:
     found = proposals((0, 0, 1, 1, 1.0), (0, 0, 1, 2, 1.0), (0, 3, 3, 1, 0.0), (0, 3, 3, 2, 0.0))
     decoded = decode(found._replace(score=found.score.astype(np.float32)), POET_LABELS, penalties=[0.0, 0.1, 0.0])
     assert [label for _, label in named(decoded, POET_LABELS, POETS)] == ["poet", "poet"]
+
+
+def test_a_narrow_label_that_clearly_fits_wins_against_a_broad_one_that_is_almost_certain() -> None:
+    found = proposals((0, 0, 1, 1, 0.999), (0, 0, 1, 2, 0.8), (0, 3, 3, 1, 0.8), (0, 3, 3, 2, 0.6))
+    decoded = decode(found, POET_LABELS, penalties=[0.0, 0.25, 0.0])
+    assert [label for _, label in named(decoded, POET_LABELS, POETS)] == ["poet", "person"]
 
 
 def test_several_labels_are_reported_as_without_penalties() -> None:
@@ -189,8 +195,7 @@ def slow_label(found: Proposals, first: int, last: int, penalties: np.ndarray) -
 
     def preference(row: tuple[int, float]) -> tuple[bool, float, int]:
         kind, score = row
-        share = min(max(float(score), 2.0**-24), 1 - 2.0**-24)
-        return kind != 2, math.log(share) - math.log1p(-share) - penalties[kind], -kind
+        return kind != 2, math.log(max(float(score), 2.0**-24)) - penalties[kind], -kind
 
     rows = zip(found.first, found.last, found.type, found.score, strict=True)
     own = [(kind, score) for one, other, kind, score in rows if (one, other) == (first, last)]

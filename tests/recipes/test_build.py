@@ -8,7 +8,7 @@ import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -131,6 +131,40 @@ def test_catch_all_labels_get_a_higher_threshold_only_where_it_helps(calibrate: 
         assert calibrate.f1(candidates, found) == 1.0
     others = scored_candidates([("Person", 0.9, True), ("city", 0.6, False)])
     assert calibrate.with_catch_all_thresholds(config, [others]) == config
+
+
+def test_the_weight_of_breadths_counts_groups_of_corpora_alike(calibrate: ModuleType) -> None:
+    """Broad labels are right in two corpora of one group, narrow ones in the only corpus of the other."""
+
+    class Found:
+        def __init__(self, narrow: bool) -> None:
+            self.narrow = narrow
+
+        def candidates(self, runtime: Any, floor: float) -> Candidates:
+            words = [("person", 0.9, not self.narrow), ("poet", 0.85, self.narrow)]
+            breadths = np.array([1.0, -1.0], np.float32)
+            found = scored_candidates(words)
+            same_span = found.proposals._replace(first=np.zeros(2, np.int64), last=np.zeros(2, np.int64))
+            return replace(found, proposals=same_span, breadths=breadths)
+
+    runtime = SimpleNamespace(config=ModelConfig("binder", threshold=0.5, breadth_weight=0.5))
+    broad, narrow = Found(narrow=False), Found(narrow=True)
+    weights = [
+        calibrate.with_breadth_weight(runtime, *groups).breadth_weight
+        for groups in ([[broad]], [[narrow]], [[broad, broad, narrow], [narrow]], [[broad, broad], [broad, narrow]])
+    ]
+    assert weights == [0.0, 0.03, 0.03, 0.0]  # log(0.9) - log(0.85) is 0.057, and breadths differ by 2
+
+
+def test_every_corpus_of_broad_and_narrow_labels_is_complete(calibrate: ModuleType) -> None:
+    for language in ("en", "zh"):
+        corpora = calibrate.label_choice_corpora(language)
+        assert len(corpora) == 12
+        for corpus in corpora:
+            names = {one.name for one in corpus.types}
+            assert len(corpus) == 20
+            assert all(document.annotated == names for document in corpus)
+            assert {one.label for document in corpus for one in document.entities} == names
 
 
 def scored_candidates(rows: list[tuple[str, float, bool]]) -> Candidates:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,10 +11,19 @@ from hypothesis import strategies as st
 
 from evaluation.test_candidates import FixedRuntime
 from onoma import Corpus, Document, EntityType
+from onoma.decoding.proposals import Proposals
 from onoma.evaluation.candidates import EvaluationSet
+from onoma.inputs.batches import Batch
+from onoma.labels.presets import log_odds
 from onoma.models.config import ModelConfig
 from onoma.systems.base import scores_of
-from onoma.training.calibration import calibrate, calibration_error, fit_calibration, shift_scores
+from onoma.training.calibration import (
+    calibrate,
+    calibration_error,
+    fit_calibration,
+    shift_default_threshold,
+    shift_scores,
+)
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
@@ -94,7 +105,7 @@ def test_broad_labels_that_are_not_reported_do_not_spoil_the_fit(choose_threshol
         calibrate(runtime, [EvaluationSet(corpus, runtime)], choose_threshold=choose_threshold)
     without, with_breadths = (runtime.config for runtime in runtimes)
     assert without.breadth_weight == 0
-    assert with_breadths.breadth_weight == 1  # logit(0.99) - logit(0.9) is 2.4, and breadths differ by 3
+    assert with_breadths.breadth_weight == 0.04  # log(0.99) - log(0.9) is 0.095, and breadths differ by 3
     assert with_breadths.scale > 3 * without.scale
 
 
@@ -115,3 +126,26 @@ def test_shifted_scores_make_the_same_decisions(threshold: float, target: float,
     for old, new in pairs:
         clear = np.abs(after - new) > 2e-4
         assert ((before >= old) == (after >= new))[clear].all()
+
+
+class CalibratedRuntime(FixedRuntime):
+    """Its given scores are those of a margin without scale and bias."""
+
+    def propose(self, batch: Batch, query: Any, floor: float) -> Proposals:
+        found = super().propose(batch, query, 0.0)
+        margin = np.array([log_odds(float(one)) for one in found.score], np.float32)
+        return found._replace(score=scores_of(margin, self.config)).above(floor)
+
+
+def test_the_weight_of_breadths_is_chosen_for_the_shifted_scores() -> None:
+    document = Document.from_spans("aa sang", [(0, 2, "poet")])
+    corpus = Corpus("poets", [document], (EntityType("person"), EntityType("poet")))
+    proposals = {"aa sang": [(0, 0, 0, 0.99), (0, 0, 1, 0.9)]}
+    config = ModelConfig("fixed", threshold=0.5, breadth_weight=0.04)
+    runtime = CalibratedRuntime(proposals, config, given_breadths=(2.0, -1.0))
+    sets = [EvaluationSet(corpus, runtime)]
+    assert sets[0].evaluate(runtime)["f1"] == 100  # log(0.99) - log(0.9) is 0.095, and breadths differ by 3
+    shift_default_threshold(runtime, sets, 0.05)
+    assert runtime.config.threshold == 0.05
+    assert runtime.config.breadth_weight == 0.5  # the odds are a 19th; now the logarithms differ by 0.96
+    assert sets[0].evaluate(runtime)["f1"] == 100

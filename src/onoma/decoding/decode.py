@@ -12,7 +12,7 @@ from onoma.decoding.overlap import Overlap, resolve_overlaps
 from onoma.decoding.proposals import Integers, Proposals
 from onoma.errors import OnomaError
 
-_LEAST_SCORE = 2.0**-24  # scores are float32: nearer to 0 or 1, their logits would be infinite or mere rounding
+_LEAST_SCORE = 2.0**-24  # the logarithm of smaller ones would be infinite or mere rounding
 
 
 def decode(
@@ -37,7 +37,7 @@ def decode(
         overlap: "flat" (no shared words), "nested" (spans may contain each other) or "any".
         several_labels: report all labels of a span that reach their thresholds, not only the best one.
         catch_all: labels such as "miscellaneous", which rank below all others.
-        penalties: one per label. Of the labels of one span, the one with the highest logit(score) - penalty is reported
+        penalties: one per label. Of the labels of one span, the one with the highest log(score) - penalty is reported
             instead of the one with the highest score. Spans are still compared by their best scores.
 
     >>> one = Proposals(*(np.array([x]) for x in (0, 3, 3, 0, 0.9)))
@@ -147,14 +147,15 @@ def ranking_scores(
 def label_preferences(
     proposals: Proposals, labels: Sequence[str], catch_all: Collection[str], penalties: ArrayLike | None
 ) -> NDArray[np.floating]:
-    """By what the label of a span is chosen: logit(score) - penalty, below all others for catch-all labels.
+    """By what the label of a span is chosen: log(score) - penalty, below all others for catch-all labels.
 
-    Without penalties, labels are chosen by `ranking_scores`.
+    The logarithm hardly tells high scores apart, so a label that clearly fits can win against a broad one that is even
+    more certain. Without penalties, labels are chosen by `ranking_scores`.
     """
     if penalties is None:
         return ranking_scores(proposals.score, proposals.type, labels, catch_all)
-    score = np.clip(proposals.score.astype(np.float64), _LEAST_SCORE, 1 - _LEAST_SCORE)
-    value = np.log(score) - np.log1p(-score) - np.asarray(penalties, np.float64)[proposals.type]
+    score = np.maximum(proposals.score.astype(np.float64), _LEAST_SCORE)
+    value = np.log(score) - np.asarray(penalties, np.float64)[proposals.type]
     if catch_all and len(value):
         value -= _is_catch_all(proposals.type, labels, catch_all) * (1 + np.ptp(value))
     return value

@@ -23,7 +23,7 @@ from onoma.systems.base import Runtime, label_penalties, propose
 
 SECTION_TOKENS = 65_536
 """Tokens between two reports of progress."""
-BREADTH_WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)
+BREADTH_WEIGHTS = (0.0, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.12, 0.2, 0.5)
 """Weights of breadths to choose from, for models that have them."""
 _COARSE_STEP = 4  # of thresholds by which weights of breadths are compared
 

@@ -98,6 +98,9 @@ class Runtime(Protocol):
 class SpanVectors(Protocol):
     """A runtime whose system compares vectors of spans, which pictures can show."""
 
+    config: ModelConfig
+    tokenizer: WordTokenizer
+
     def span_vectors(
         self, batch: Batch, window: NDArray[np.int64], first: NDArray[np.int64], last: NDArray[np.int64]
     ) -> NDArray[np.float32]:
@@ -182,7 +185,7 @@ def _reduce_windows(found: Proposals, batch: Batch, reduce: Callable[[Proposals]
 
 
 def label_penalties(breadths: NDArray[np.float32] | None, weight: float) -> NDArray[np.float32] | None:
-    """What `decode` subtracts from the logits of labels: weight · breadth; None if that has no effect."""
+    """What `decode` subtracts from the log scores of labels: weight · breadth; None if that has no effect."""
     return None if breadths is None or not weight else np.asarray(weight * breadths, np.float32)
 
 

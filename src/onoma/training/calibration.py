@@ -56,11 +56,12 @@ def calibrate(
 
 
 def shift_scores(config: ModelConfig, threshold: float) -> ModelConfig:
-    """The same decisions with other scores: all odds times the factor that gives the default threshold a new value.
+    """The same spans with other scores: all odds times the factor that gives the default threshold a new value.
 
     The threshold with the best F1 is a low probability (half of that F1) where a model is often wrong, as with types
     that it was not trained on. Shifted scores have it at 0.5, for instance; they are no longer the share of right ones
-    on the data of the fit, so there is no calibration error.
+    on the data of the fit, so there is no calibration error. The choice between the labels of one span depends on
+    scores, so the weight of breadths must be chosen anew.
 
     >>> config = ModelConfig("binder", threshold=0.2, bias=-1.0, presets={"precise": 0.5})
     >>> shifted = shift_scores(config, 0.5)
@@ -80,6 +81,14 @@ def shift_scores(config: ModelConfig, threshold: float) -> ModelConfig:
         presets=shifted(config.presets),
         calibration_error=None,
     )
+
+
+def shift_default_threshold(runtime: Any, sets: Sequence[EvaluationSet], threshold: float) -> None:
+    """Shift the scores of a model, and choose the weight of breadths again, whose effect depends on scores."""
+    runtime.config = shift_scores(runtime.config, threshold)
+    found = [one.candidates(runtime, threshold) for one in sets]
+    if found and found[0].breadths is not None:
+        runtime.config = replace(runtime.config, breadth_weight=best_breadth_weight(found, [threshold])[1])
 
 
 def _choose_threshold(runtime: Any, sets: Sequence[EvaluationSet], grid: Sequence[float]) -> None:

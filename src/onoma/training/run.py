@@ -39,7 +39,7 @@ from onoma.models.weights import load_weights, save_model, save_weights
 from onoma.systems.blocks.encoders import save_tokenizer
 from onoma.systems.options import reads_word_shapes
 from onoma.systems.registry import get_system
-from onoma.training.calibration import shift_scores
+from onoma.training.calibration import shift_default_threshold
 from onoma.training.callbacks import BestWeights
 from onoma.training.card import write_card
 from onoma.training.corpora import join_for_windows, load_part
@@ -126,7 +126,7 @@ def train(
     trained = _train_stages(training, runtime, training_data, output)
     training.finish(runtime, recipe, sets)
     if recipe.training.threshold_score is not None:
-        runtime.config = shift_scores(runtime.config, recipe.training.threshold_score)
+        shift_default_threshold(runtime, sets, recipe.training.threshold_score)
     if arguments.should_save:  # before the tests, so that nothing is lost if they fail
         save_model(runtime.model, runtime.config, output / TOKENIZER, folder, runtime.artifacts())
         copy_files((TRANSLATIONS_FILE,), output / TOKENIZER, folder)
