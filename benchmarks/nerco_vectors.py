@@ -4,8 +4,9 @@
     python benchmarks/nerco_vectors.py vectors --data CORPORA --encoder FOLDER --word-vectors FOLDER [--corpus resume]
 
 `lengths` plots the records of benchmarks/nerco.py. `vectors` trains FLAT and NerCo on a corpus, takes the vectors of
-the words of gold mentions in dev after each stage (or reads them from --file, if it exists), and shows them by t-SNE
-with the tag of each word as its colour; `vectors-file` only writes them. Plots are written to docs/images.
+the words of gold mentions in dev (MSRA: test) after each stage (or reads them from --file, if it exists), and shows
+them by t-SNE with the tag of each word as its colour; `vectors-file` only writes them. Plots are written to
+docs/images.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 IMAGES = ROOT / "docs" / "images"
 LINES = {"supervised": "NerCo", "flat": "FLAT (no contrast)", "bert-crf": "BERT-CRF"}
+SPLITS = {"msra": "test"}
+"""The parts whose words are shown, of corpora without a dev part of their own."""
 MOST_WORDS = 1500
 """Words in a picture."""
 
@@ -126,7 +129,7 @@ def word_vectors(model: Path, weights: Path | None, arguments: argparse.Namespac
     assert isinstance(runtime, TorchNerCo)
     if weights is not None:
         runtime.model.load_state_dict(load_weights(weights))
-    corpus = load_corpus(Path(arguments.data) / "zh" / arguments.corpus, "dev")
+    corpus = load_corpus(Path(arguments.data) / "zh" / arguments.corpus, SPLITS.get(arguments.corpus, "dev"))
     numbers = {name: number for number, name in enumerate(runtime.config.types)}
     settings = {"max_tokens": runtime.config.max_tokens, "overlap": 0, "drop_empty": False}
     examples, _ = make_examples([corpus], numbers, runtime.tokenizer, **settings)  # type: ignore[arg-type]
@@ -164,7 +167,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     pictures = {"lengths": plot_lengths, "vectors": plot_vectors, "vectors-file": write_vectors}
     parser.add_argument("picture", choices=list(pictures))
-    parser.add_argument("--corpus", default="weibo", choices=["weibo", "resume"], help="one with a dev part of its own")
+    parser.add_argument("--corpus", default="weibo", choices=["weibo", "resume", "msra"])
     parser.add_argument("--data", help="folder of the corpora")
     parser.add_argument("--encoder", help="folder or hub name")
     parser.add_argument("--word-vectors", help="folder with vectors.npy and words.txt")

@@ -46,7 +46,7 @@ def project_mentions(
     loaded, documents = _most_frequent_model(model, _choose_documents(corpus, most, seed))
     if loaded is None or not isinstance(loaded.runtime, SpanVectors):
         return None
-    vectors, labels = _mention_vectors(loaded.runtime, loaded, documents)
+    vectors, labels = mention_vectors(loaded.runtime, documents)
     return project(vectors[:most], labels[:most]) if len(vectors) > 2 else None
 
 
@@ -84,11 +84,9 @@ def _most_frequent_model(
     return max(groups.values(), key=lambda one: len(one[1])) if groups else (None, ())
 
 
-def _mention_vectors(
-    runtime: SpanVectors, loaded: LoadedModel, documents: Sequence[Document]
-) -> tuple[Floats, list[str]]:
+def mention_vectors(runtime: SpanVectors, documents: Sequence[Document]) -> tuple[Floats, list[str]]:
     """The vectors of mentions that start and end with words and are inside of a window, and their labels."""
-    config, tokenizer = loaded.runtime.config, loaded.runtime.tokenizer
+    config, tokenizer = runtime.config, runtime.tokenizer
     packed = PackedTexts.pack([one.text for one in documents])
     texts = WindowedTexts.cut(packed, tokenizer, config.max_tokens, config.overlap)
     spans, labels = _word_spans(packed, documents)
