@@ -35,9 +35,11 @@ def test_texts_and_labels_in_two_languages(embedded: Extractor, labels: list[str
 
 
 def test_a_narrow_type_is_preferred_to_a_broad_one(embedded: Extractor) -> None:
-    found = embedded.extract("The Liberal Party thanked the Red Cross.", ["organization", "political party"])
+    text = "The Liberal Party thanked Volvo and the Red Cross."
+    found = embedded.extract(text, ["organization", "political party"])
     assert [(one.text, one.label) for one in found] == [
         ("Liberal Party", "political party"),
+        ("Volvo", "organization"),
         ("Red Cross", "organization"),
     ]
 

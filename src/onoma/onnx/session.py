@@ -34,6 +34,7 @@ class OnnxSession:
         self.path = os.fspath(path)
         self._running: set[int] = set()  # threads
         self._load()
+        self.outputs = frozenset(one.name for one in self.session.get_outputs())
         renew_after_fork(self)
 
     def _load(self) -> None:

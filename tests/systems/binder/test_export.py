@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -267,6 +268,15 @@ def test_an_onnx_model_cannot_be_exported_again(exported: dict[bool, Path], tmp_
 def test_the_onnx_backend_refuses_a_folder_without_a_graph(tiny_model: Path) -> None:
     with pytest.raises(OnomaError, match=r"model\.onnx does not exist.*onoma export"):
         load(tiny_model, backend="onnx")
+
+
+def test_graphs_of_former_versions_are_refused(exported: dict[bool, Path], tmp_path: Path) -> None:
+    former = Path(shutil.copytree(exported[False], tmp_path / "former"))
+    graph = onnx.load(former / "model.onnx")
+    graph.graph.output.remove(next(one for one in graph.graph.output if one.name == "products"))
+    onnx.save(graph, former / "model.onnx")
+    with pytest.raises(OnomaError, match=r"exported by Onoma 0\.1\.0.*Fix: export .* again"):
+        load(former)
 
 
 def test_the_onnx_backend_imports_neither_torch_nor_transformers(exported: dict[bool, Path]) -> None:

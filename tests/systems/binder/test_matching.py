@@ -35,12 +35,12 @@ class Case(NamedTuple):
     may_end: np.ndarray
 
     def match(self, floor: float) -> Proposals:
-        beyond = np.full((len(self.types), len(self.width) - 1), 7.0, np.float32)
+        beyond = np.full((len(self.width) - 1, len(self.types)), 7.0, np.float32)
         parts = Parts(
             self.left,
             self.right,
             np.where(self.may_start, self.left @ self.types.T, IMPOSSIBLE),
-            np.concatenate([np.where(self.may_end, self.right @ self.types.T, IMPOSSIBLE).T, beyond], axis=1),
+            np.concatenate([np.where(self.may_end, self.right @ self.types.T, IMPOSSIBLE), beyond]),
             self.left @ self.width.T,
             self.right @ self.width.T,
             self.types @ self.width.T,

@@ -12,20 +12,22 @@ from onnx import TensorProto
 from onoma.errors import OnomaError
 from onoma.models.folder import ONNX_FILE
 from onoma.onnx.encoder import TOKENS, array, encoder_states, first_state, head, mean_state
-from onoma.onnx.writer import Floats, GraphInput, GraphWriter
+from onoma.onnx.writer import GraphInput, GraphWriter
 from onoma.systems.binder.model import Binder
-from onoma.systems.binder.onnx_runtime import TYPES_FILE
+from onoma.systems.binder.onnx_runtime import ENDS, SPANS, STARTS, TYPES_FILE, type_inputs
 
 
 @torch.inference_mode()
 def export_binder(model: Binder, folder: Path, *, int8: bool = False) -> None:
     """Write model.onnx and, if types have an encoder of their own, types.onnx.
 
-    model.onnx reads texts, the tokens of their words, and rows of types. Its outputs are `matching.Parts` and the
-    similarities of [CLS] (`anchor`), with joint inference also those of starts and ends, so that all products are
-    computed in the graph. Constant outputs are `widths` (d of each width) and global `thresholds` (3, types).
-    `encoded` are rows of types, e^B, e^Q and e scaled by 1/τ, and b if there is a breadth head: of the texts that are
-    read (an output of types.onnx if there is one), or of all types if these are atomic.
+    model.onnx reads texts, the tokens of their words, and types as columns of e, with joint inference also of e^B and
+    e^Q. Its outputs are l, r and their products with widths, as in `matching.Parts`, and `products`, those of these
+    vectors with each type, one below the other: l, r, zeros behind the last word, d of each width, and the unit
+    vectors of [CLS]. With joint inference there are those of starts and of ends, each followed by its [CLS]. Constant
+    outputs are `widths` (d of each width) and global `thresholds` (3, types). `encoded` are rows of types, e^B, e^Q
+    and e scaled by 1/τ, and b if there is a breadth head: of the texts that are read (an output of types.onnx if there
+    is one), or of all types if these are atomic.
     """
     if model.options.types == "prototype":
         raise OnomaError(
@@ -46,7 +48,8 @@ def export_binder(model: Binder, folder: Path, *, int8: bool = False) -> None:
         rows = _type_side(types, encoder_states(types, model.own_type_encoder), model)
         types.save(folder / TYPES_FILE, TOKENS, {"encoded": rows})
     words = {"first": GraphInput(("words", 2)), "last": GraphInput(("words", 2))}  # index of the text, token
-    asked = {"types": GraphInput(("types", 3 * model.options.vector_size), TensorProto.FLOAT)}
+    columns = GraphInput((model.options.vector_size, "types"), TensorProto.FLOAT)
+    asked = dict.fromkeys(type_inputs(model.options), columns)
     graph.save(folder / ONNX_FILE, TOKENS | words | asked, outputs)
 
 
@@ -58,32 +61,28 @@ class _Side(NamedTuple):
 
 
 def _text_side(graph: GraphWriter, states: str, model: Binder) -> dict[str, str]:
-    """l and r of words, their products with types and widths, and the thresholds from [CLS]."""
-    options, size = model.options, model.options.vector_size
+    """l and r of words, and all products with types and widths."""
+    options = model.options
     width = array(model.width_vectors(options.max_width))  # (widths, d)
     by_width = graph.constant(width.T)
-    start_types, end_types, types = (_columns(graph, "types", part * size, size) for part in range(3))
     left, right = _side(graph, states, model, "left"), _side(graph, states, model, "right")
-    whole = graph.add_bias(graph.node("Add", left.whole, right.whole), width[0])
+    whole = graph.l2_normalize(graph.add_bias(graph.node("Add", left.whole, right.whole), width[0]))
+    # one product for all, because each has to copy the types into the order of its kernel
+    zeros = graph.constant(np.zeros((len(width) - 1, width.shape[1])))  # word i + w always exists
+    vectors = _below(graph, left.words, right.words, zeros, graph.constant(width), whole)
     outputs = {
         "left": left.words,
         "right": right.words,
-        "left_types": _products(graph, left.words, types),
-        "types_right": _products(graph, types, _padded(graph, right.words, width)),
+        "products": graph.node("MatMul", vectors, SPANS),
         "left_widths": graph.node("MatMul", left.words, by_width),
         "right_widths": graph.node("MatMul", right.words, by_width),
-        "types_widths": graph.node("MatMul", types, by_width),
-        "anchor": _products(graph, graph.l2_normalize(whole), types),
         "widths": graph.constant(width),
     }
     if options.inference == "joint":
-        start, end = (_side(graph, states, model, name) for name in ("start", "end"))
-        outputs |= {
-            "start_types": _products(graph, graph.l2_normalize(start.words), start_types),
-            "types_end": _products(graph, end_types, graph.l2_normalize(end.words)),
-            "start_anchor": _products(graph, graph.l2_normalize(start.whole), start_types),
-            "end_anchor": _products(graph, graph.l2_normalize(end.whole), end_types),
-        }
+        for name, types in (("start", STARTS), ("end", ENDS)):
+            side = _side(graph, states, model, name)
+            unit = graph.l2_normalize(_below(graph, side.words, side.whole))
+            outputs[f"{name}_products"] = graph.node("MatMul", unit, types)
     return outputs
 
 
@@ -97,18 +96,9 @@ def _side(graph: GraphWriter, states: str, model: Binder, name: str) -> _Side:
     return _Side(head(graph, words, heads[name]), head(graph, whole, heads[name]))
 
 
-def _products(graph: GraphWriter, some: str, others: str) -> str:
-    """The product of each vector of `some` with each of `others`."""
-    return graph.node("MatMul", some, graph.node("Transpose", others, perm=[1, 0]))
-
-
-def _padded(graph: GraphWriter, words: str, width: Floats) -> str:
-    """Zeros behind the last word, so that word i + w always exists."""
-    return graph.node("Concat", words, graph.constant(np.zeros((len(width) - 1, width.shape[1]))), axis=0)
-
-
-def _columns(graph: GraphWriter, x: str, start: int, size: int) -> str:
-    return graph.node("Slice", x, graph.integers(start), graph.integers(start + size), graph.integers(1))
+def _below(graph: GraphWriter, *rows: str) -> str:
+    """Matrices one below the other."""
+    return graph.node("Concat", *rows, axis=0)
 
 
 def _type_side(graph: GraphWriter, states: str, model: Binder) -> str:

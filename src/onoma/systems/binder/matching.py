@@ -35,7 +35,7 @@ class Parts(NamedTuple):
     left: Floats  # l (words, d)
     right: Floats  # r (words, d)
     left_types: Floats  # l·e (words, types)
-    types_right: Floats  # e·r (types, words + widths - 1); values behind the last word are ignored
+    right_types: Floats  # r·e (words + widths - 1, types); values behind the last word are ignored
     left_widths: Floats  # l·d (words, widths)
     right_widths: Floats  # r·d (words, widths)
     types_widths: Floats  # e·d (types, widths)
@@ -83,7 +83,7 @@ class _Words(NamedTuple):
         room = ends[window] - np.arange(len(window))  # words from here to the end of the window
         inverse: Floats = np.reciprocal(_lengths(parts))
         inverse[np.arange(len(parts.widths)) >= room[:, None]] = np.nan
-        right = np.ascontiguousarray(parts.types_right.T[: len(window) + len(parts.widths) - 1])
+        right = parts.right_types[: len(window) + len(parts.widths) - 1]
         return cls(parts, right, ends - counts, window, threshold, np.float32(floor), inverse)
 
     def proposals(self) -> Iterator[Proposals]:

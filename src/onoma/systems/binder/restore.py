@@ -50,10 +50,9 @@ def _restore_text_heads(graph: GraphReader, model: Binder) -> None:
     for name in ("left", "right"):
         _fill(heads[name], graph.head(graph.source(name, "Identity")))
     if not model.options.shared_linear and model.options.inference == "joint":
-        start = graph.source("start_types", "Identity", "MatMul", "LpNormalization")
-        transposed = graph.inputs(graph.source("types_end", "Identity"), "MatMul")[1]
-        _fill(heads["start"], graph.head(start))
-        _fill(heads["end"], graph.head(graph.source(transposed, "Transpose", "LpNormalization")))
+        for name in ("start", "end"):
+            vectors = graph.source(f"{name}_products", "Identity", "MatMul", "LpNormalization")
+            _fill(heads[name], graph.head(graph.inputs(vectors, "Concat")[0]))
 
 
 def _restore_type_heads(graph: GraphReader, model: Binder) -> None:
