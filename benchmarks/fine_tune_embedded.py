@@ -33,7 +33,7 @@ CORPORA = (
     *("conll2003", "wnut17", "mit_movie_eng", "mit_restaurant"),
     *("crossner_ai", "crossner_literature", "crossner_music", "crossner_politics", "crossner_science"),
 )
-"""The embedded model was trained on none of them but the train split of wnut17."""
+"""The embedded model was trained on none of them."""
 DEVELOPMENT = ("uner_en_ewt_devtest", "gum", "ebmnlp_devtest", "hipe_ajmc_en")
 SPLITS = {"uner_en_ewt_devtest": ("dev", "test"), "ebmnlp_devtest": ("dev", "test"), "gum": ("train", "dev")}
 """What is drawn from and tested on, if it is not train and test."""

@@ -172,8 +172,7 @@ def records(name: str, scores: dict[str, dict[int, Score]], encoder: str, draws:
 def _data(corpus: str, shots: int, draws: int) -> str:
     texts = "all test sentences, of CLUENER all of dev" if corpus == "cluener" else "all test sentences"
     drawn = f", {shots} examples per type from train, {draws} draws" if shots else ""
-    seen = ", the train split is training data of the model" if corpus == "wnut17" else ""
-    return f"{texts}, types by natural name{drawn}{seen}"
+    return f"{texts}, types by natural name{drawn}"
 
 
 if __name__ == "__main__":

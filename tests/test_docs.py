@@ -221,9 +221,10 @@ def test_readme_is_short() -> None:
     "metric",
     [
         "embedded/zero-shot/average-of-seven/gte-small/f1",
-        "embedded/zero-shot/average-of-four/bert-zh-3-layers/f1",
+        "embedded/zero-shot/average-of-three/gte-small/f1",
+        "embedded/zero-shot/average-of-four/bge-small-zh-v1.5/f1",
         "embedded/development/average-en/gte-small/f1",
-        "embedded/development/average-zh/bert-zh-3-layers/f1",
+        "embedded/development/average-zh/bge-small-zh-v1.5/f1",
         "uie-nano/development/average-zh/uie-nano-zh/f1",
         "uie-nano/zero-shot/average-of-four/uie-nano-zh/f1",
         *(

@@ -56,4 +56,5 @@ def test_every_corpus_size_and_draw_is_planned_once() -> None:
 def test_the_embedded_model_was_not_trained_on_the_corpora_of_the_benchmark() -> None:
     card = (EMBEDDED / "README.md").read_text("utf-8")
     trained = {line.split("|")[1].strip() for line in card.splitlines() if line.count("|") == 4}
-    assert trained & set(CORPORA) == {"wnut17"}  # which the module says
+    assert len(trained) > 20
+    assert not trained & set(CORPORA)
