@@ -48,7 +48,7 @@ class Running:
 
     def metric(self, name: str) -> float:
         """The sum of a metric over its labels."""
-        lines = self.http.get("/metrics").text.splitlines()
+        lines = self.http.get("/metrics", timeout=30).text.splitlines()
         return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith((f"{name} ", f"{name}{{")))
 
 

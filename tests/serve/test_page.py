@@ -112,7 +112,7 @@ def test_the_example_texts_have_entities(page: Page) -> None:
 @pytest.mark.parametrize("overlap", ["nested", "any"])
 def test_bars_and_names_cover_neither_each_other_nor_the_text(page: Page, overlap: str, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 900})
-    show(page, f"{NESTED}\n\n{NESTED} {TEXT}", [*NESTED_LABELS, *LABELS], overlap=overlap, threshold="0.03")
+    show(page, f"{NESTED}\n\n{NESTED} {TEXT}", [*NESTED_LABELS, *LABELS], overlap=overlap, threshold="0.1")
     boxes = page.evaluate(
         """() => {
             const box = (one) => { const { left, right, top, bottom } = one.getBoundingClientRect();

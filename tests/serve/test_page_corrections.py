@@ -121,7 +121,7 @@ def test_corrections_outlive_the_threshold_and_changes_of_the_text(page: Page) -
 
 
 def test_other_spans_in_the_same_place_can_be_chosen(page: Page) -> None:
-    show(page, NESTED, NESTED_LABELS, overlap="nested")
+    show(page, NESTED, NESTED_LABELS, overlap="nested", threshold="0.3")
     page.locator("mark", has_text="p53").last.click()
     choice = page.locator("#scores button:not([aria-pressed])").first
     wanted = str(choice.locator(".label").evaluate("one => one.firstChild.textContent"))

@@ -124,7 +124,7 @@ def test_processes_are_replaced_share_memory_and_count_together(embedded: Extrac
             for client in clients:
                 client.result()
         assert statuses.keys() <= {0, 200}
-        assert statuses[0] <= 6  # what the killed process was working on
+        assert statuses[0] <= 12  # what the killed process was working on, and what waited for it to accept
         assert statuses[200] > 20
         counted = service.metric("onoma_requests_total")
         assert counted >= statuses[200]
