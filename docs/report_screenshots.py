@@ -1,7 +1,7 @@
 """Make the screenshots of a report: python docs/report_screenshots.py
 
-The report is about the embedded model on one of the projects of corpora/onoma_projects. (The pictures of the guide are of the
-model of 0.1.0, which was not trained on it.)
+The report is about the embedded model on one of the projects of corpora/onoma_projects. (The pictures of the guide are
+of the model of 0.1.0, which was not trained on it.)
 """
 
 from __future__ import annotations
