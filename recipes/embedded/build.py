@@ -30,7 +30,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -144,6 +144,11 @@ def main() -> None:
     arguments = parser.parse_args()
     kind: Kind = "continued" if arguments.start else arguments.kind
     halves = [HALVES[one] for one in arguments.languages]
+    default = arguments.runs / "base" if kind == "base" else Path("src/onoma/models/default")
+    output: Path = arguments.output or default
+    kept = HALVES.keys() - set(arguments.languages)
+    if kind == "continued" and not all((output / one).is_dir() for one in kept):
+        raise OnomaError(f"{output} has no model for {', '.join(kept)}. Fix: give a folder with both as --output")
     for half in halves:
         if kind == "small" and half.taught:
             fit(half, "teacher", TEACHER_SEED, arguments)
@@ -154,11 +159,9 @@ def main() -> None:
     for seed, half in product(arguments.seeds, halves):
         finish(half, half.run(kind, seed, arguments.runs), arguments.data, base=kind == "base")
     if set(arguments.languages) == set(HALVES) or kind == "continued":
-        default = arguments.runs / "base" if kind == "base" else Path("src/onoma/models/default")
-        output = arguments.output or default
         first = arguments.seeds[0]
         write_models({half.language: half.run(kind, first, arguments.runs) / "int8" for half in halves}, output)
-        write_corpora(output / CARD_FILE, arguments.data)
+        write_corpora(output / CARD_FILE, arguments.data, arguments.languages)
         print(f"written to {output}")
 
 
@@ -222,13 +225,18 @@ def write_models(models: dict[str, Path], output: Path) -> None:
     RoutedConfig(ROUTES).save(output)
 
 
-def write_corpora(card: Path, data: Path) -> None:
-    """Write the tables of training corpora into a card, between `<!-- corpora: en -->` and `<!-- end -->`."""
+def write_corpora(card: Path, data: Path, languages: Collection[str]) -> None:
+    """Write the tables of training corpora into a card, between `<!-- corpora: en -->` and `<!-- end -->`.
+
+    Those of other languages are kept, because their recipes may have changed since their models were trained.
+    """
     if not card.is_file():
         return
 
     def table(found: re.Match[str]) -> str:
         start, language, end = found.groups()
+        if language not in languages:
+            return found[0]
         return f"{start}\n{chr(10).join(corpora_table(HALVES[language], data))}\n\n{end}"
 
     text = CORPORA_TABLE.sub(table, card.read_text("utf-8"))

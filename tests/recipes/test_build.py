@@ -19,6 +19,7 @@ import onoma
 from onoma import Corpus
 from onoma.data import write
 from onoma.decoding.proposals import Proposals
+from onoma.errors import OnomaError
 from onoma.evaluation.candidates import Candidates
 from onoma.models.config import CATCH_ALL_LABELS, ModelConfig, Route, RoutedConfig, load_config
 from onoma.training.recipe import load_recipe
@@ -111,7 +112,7 @@ def test_two_models_become_one_folder(
     (output / "README.md").write_text(card, encoding="utf-8")
     for _ in range(2):  # the second time in place of the first
         build.write_models(models, output)
-        build.write_corpora(output / "README.md", data)
+        build.write_corpora(output / "README.md", data, ["en"])
     assert sorted(path.name for path in output.parent.iterdir()) == ["default"]
     table = "| corpus | licence | documents |\n|---|---|---:|\n| letters | CC0 | 20 |"
     assert (output / "README.md").read_text("utf-8") == card.replace("\nold\n", f"\n\n{table}\n\n")
@@ -120,6 +121,22 @@ def test_two_models_become_one_folder(
     assert load_config(output) == RoutedConfig((Route("zh", ("Han",)), Route("en")))
     (found,) = onoma.load(output).extract("Tom flew to Paris .", ["city"])
     assert found.text == "Paris"
+
+
+def test_tables_of_languages_that_were_not_built_are_kept(build: ModuleType, data: Path, tmp_path: Path) -> None:
+    card = tmp_path / "README.md"
+    card.write_text("<!-- corpora: en -->\nold\n<!-- end -->\n", encoding="utf-8")
+    build.write_corpora(card, data, ["zh"])
+    assert "\nold\n" in card.read_text("utf-8")
+
+
+def test_one_model_is_continued_only_beside_the_other(
+    build: ModuleType, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = ("--data", data, "--continue", "embedded", "--languages", "en", "--output", tmp_path / "new")
+    monkeypatch.setattr(sys, "argv", ["build.py", *map(str, options)])
+    with pytest.raises(OnomaError, match=r"new has no model for zh\. Fix: give a folder with both as --output"):
+        build.main()
 
 
 def test_catch_all_labels_get_a_higher_threshold_only_where_it_helps(calibrate: ModuleType) -> None:
